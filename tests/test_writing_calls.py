@@ -422,6 +422,41 @@ def test_line_breaks_of_a_value_are_not_those_of_the_markup(value, after, before
     assert callmark.parse(callmark.render_call("f", arguments, own), dialects=own).calls[0].arguments == arguments
 
 
+@pytest.mark.parametrize("before", ["", "\n"])
+@pytest.mark.parametrize("value", ["x", "\nx", "x\n", "\r\nx\r\n", "\rx\r", "\n", "\r", "\n\n", "\r\n", ""])
+def test_a_line_break_that_is_the_end_of_a_value_is_not_trimmed_either(value, before):
+    form = Form(
+        head="<do {name}>", body="parameters", parameter=r"\n<a (?P<key>[a-z]{1,9}+)>", value_end=r"\n</a>",
+        tail=r"\n</do>", trim=True,
+    )  # fmt: skip
+    writing = Writing(call="<do {name}>{arguments}\n</do>", parameter=f"\n<a {{key}}>{before}{{value}}\n</a>")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    check_inverse("f", {"a": value, "b": "y"}, own, refusals=False)
+
+
+def test_a_template_has_nothing_between_a_value_and_its_end():
+    form = Form(
+        head="<do {name}>", body="parameters", parameter="<a (?P<key>[a-z]{1,9}+)>", value_end=r"\n(?=<)",
+        tail=r"{ws}</do>",
+    )  # fmt: skip
+    writing = Writing(call="<do {name}>{arguments}\n</do>", parameter="<a {key}>{value}\n")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    with pytest.raises(UsageError, match=r"a template that ends a value as `value_end` says, found '\\n'"):
+        callmark.render_call("f", {"a": "x"}, own)
+
+
+def test_a_value_that_holds_an_end_holds_nothing_that_breaks_values_behind_one():
+    form = Form(
+        head="<do {name}>", body="parameters", parameter="<a (?P<key>[a-z]{1,9}+)>", value_end="</a>", tail="</do>",
+        broken_by=(r"\}",),
+    )  # fmt: skip
+    writing = Writing(call="<do {name}>{arguments}</do>", parameter="<a {key}>{value}</a>")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,), writing=writing)
+    check_inverse("f", {"a": "x</a>y"}, own, refusals=False)
+    with pytest.raises(UsageError, match="no end of a value and no marker in the value of 'a', found one"):
+        callmark.render_call("f", {"a": {"b": "</a>"}}, own)
+
+
 @pytest.mark.parametrize(
     ("do", "end", "text", "escaped"),
     [

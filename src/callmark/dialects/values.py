@@ -174,11 +174,12 @@ def in_parameters(
         ways = _typed_ways(value) if writing.typed else [(way, "") for way in _ways(value, declared(key), key)]
         for text, kind in ways:
             before, tag, after = around_value(form, writing, key, kind)
-            first, last = _line_breaks(text, before[tag:], after) if form.trim else ("", "")
+            closing = ended.search(after + result)  # a look-ahead sees what follows
+            spare = (after + result)[: closing.start()] if closing is not None else ""
+            first, last = _line_breaks(text, before[tag:], after, spare) if form.trim else ("", "")
             begun = before + first + in_tags(text, form) + last
             written = begun + after + result
-            closing = ended.search(after + result)  # a look-ahead sees what follows
-            if closing is None or closing.start() > len(after):
+            if closing is None or spare not in (("", "\n", "\r\n") if form.trim else ("",)):
                 raise Unwritable(f"expected a template that ends a value as `value_end` says, found {after!r:.80}")
             if not followed.match(after + result, closing.start()):
                 end, rest = closing[0], (after + result)[closing.end() :]
@@ -195,17 +196,19 @@ def in_parameters(
     return result[: len(result) - len(behind)]
 
 
-def _line_breaks(text: str, before: str, after: str) -> tuple[str, str]:
+def _line_breaks(text: str, before: str, after: str, spare: str) -> tuple[str, str]:
     """Return what keeps the line breaks at the ends of a value from being taken for the markup's: see `Form.trim`.
 
-    `before` and `after` are what the template has at its two ends. Where it has one only behind the value, one before
-    makes that the markup's. A lone carriage return is no line break.
+    `before` and `after` are what the template has at its two ends, and `spare` is the line break before what ends it.
+    Where there is one only behind the value, one before makes that the markup's. A lone carriage return is no line
+    break.
     """
     breaks = ("\n", "\r\n")
-    first = "\n" if not before and (text.startswith(breaks) or after.startswith(breaks)) else ""
-    if after.startswith("\n"):
+    begun = spare.startswith(breaks) or (text != "" and (text + after).startswith(breaks))
+    first = "\n" if not before and begun else ""
+    if spare.startswith("\n"):
         return first, "\r" if text.endswith("\r") else ""
-    trimmed = (before + first).startswith(breaks) and not after.startswith("\r\n")
+    trimmed = (before + first).startswith(breaks) and not spare
     return first, "\n" if trimmed and text.endswith("\n") else ""
 
 
@@ -249,7 +252,7 @@ def _stop(form: Form) -> re.Pattern[str]:
 
 
 def _stops(form: Form) -> list[str]:
-    breaking = (derived.astray(form), derived.breaks_values(form), form.unclosed)
+    breaking = (derived.astray(form), derived.breaks_values(form), form.unclosed, *form.broken_by)
     breaks = [anonymous(pattern) for pattern in breaking if pattern]
     return [*derived.value_ends(form), *breaks]
 
