@@ -1431,6 +1431,28 @@ def test_what_breaks_a_value_may_be_a_look_ahead(text, calls):
     assert [call.name for call in parse(text, dialects=own).calls] == calls
 
 
+ONE_END = {"parameter": "(?P<key>[a-z]{1,9}+)=", "value_end": ";;", "unclosed": ";", "tail": "end"}
+LATE_KEY = {"parameter": r"(?P<key>[^=\n]{1,32}+)=", "value_end": ";", "tail": "end"}
+TAIL_LIKE_KEY = {"parameter": "<{key}>", "value_end": "</p>", "tail": "</end>"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "arguments"),
+    [
+        (ONE_END, "@do f;a=x;;b=y;;end", {"a": "x", "b": "y"}),
+        (LATE_KEY, "@do f;a=x;b;end=y;end", {"a": "x", "b;end": "y"}),
+        (LATE_KEY, "@do f;a=x;b;end\nx", {"a": "x;b"}),
+        (TAIL_LIKE_KEY, "@do f;<a>x</p></end></p></end>", {"a": "x"}),
+    ],
+)
+def test_what_may_become_another_end_of_a_value_is_waited_for(fields, text, arguments):
+    form = Form(head="@do {name};", body="parameters", begins="@", **fields)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    for tolerance in ("strict", "lenient"):
+        assert parse(text, dialects=own, tolerance=tolerance).calls[0].arguments == arguments
+        check_chunking(text, dialects=own, tolerance=tolerance)
+
+
 @pytest.mark.parametrize("quote", ['"', "'", "~", "`", "'''", '"""', "<q>"])
 def test_a_delimiter_of_ones_own_is_of_any_length_and_knows_no_escapes(quote):
     form = Form(head=r"!!{name}(?=\{)", body="braces", tail="!!", begins="!", quote=quote)

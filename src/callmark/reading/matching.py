@@ -209,6 +209,7 @@ class Stop:
         self._held = Remembered(self._held_in)
         self._any = AnyOf(alternatives)
         self._which = Pattern("|".join(alternatives))
+        self._preceding: dict[str | None, Pattern] = {}
         self.waits: Final = _waits(Pattern("|".join(alternatives[:-1])), self._which)
         self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
         self.may_begin: Final = Remembered(self._may_begin).__getitem__
@@ -262,7 +263,17 @@ class Stop:
             if self.may_match(buffer, place.start()):
                 return None, place.start()
             place = begins(buffer, place.start() + 1, before)
+        if found is not None and before == end and self._may_precede(found).may_match(buffer, end):
+            return None, end
         return found, end
+
+    def _may_precede(self, found: re.Match[str]) -> Pattern:
+        """Return the pattern of the alternatives before the one that was found."""
+        group = found.lastgroup
+        if group not in self._preceding:
+            number = next(at for at, text in enumerate(self.alternatives) if f"(?P<{group}>" in text)
+            self._preceding[group] = Pattern("|".join(self.alternatives[:number]) or "(?!)")
+        return self._preceding[group]
 
     def search(self, buffer: str, at: int) -> re.Match[str] | None:
         """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""

@@ -109,7 +109,7 @@ class ValuePatterns:
         self.stop_xml = Stop([*ends, *_XML, *rest], closed)
         lines = (r"(?P<line>\r?\n)?+", rf"(?(line)(?:(?!{inside})\r?\n)?+)") if form.trim else ("", "")
         value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
-        simple = f"{parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+"
+        simple = f"(?!{anonymous(tail)}){parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+"
         self.simple = Pattern(simple if plain else "(?!)")
         self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
 
