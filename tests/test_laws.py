@@ -1965,6 +1965,7 @@ def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
         {"loose_heads": (r"-> {name} ",), "begins": "=-"},
         {"head": r"=> {name}[ \n](?=\{)"},
         VALUES | {"head": r"=> {name}(?=\n)", "tail": r"\nend"},
+        VALUES | {"parameter": "<a {key}>", "value_end": "</p>(?:</p>)?"},
     ],
 )
 def test_a_sound_row_is_found_sound(fields):
@@ -2006,6 +2007,17 @@ def test_a_sound_row_is_found_sound(fields):
         ({"tail": r"(?=\n)"}, r"tail: expected a pattern that holds a sign, found one that matches '\\n' alone"),
         ({"tail": r"\n(?=\S)"}, r"tail: expected a pattern that holds a sign, found .* '\\n\\u200b' alone"),
         ({"tail": ";", "loose_tail": "[ ]"}, "loose_tail: expected a pattern that holds a sign, .* ' ' alone"),
+        (
+            VALUES | {"parameter": "<a {key}>", "value_end": "</p>(?:</p>)?", "tail": "</"},
+            "value_end, with what must follow it: expected a pattern that ends in .* in '</p></p>' is '</p>' and in",
+        ),
+        *(
+            (VALUES | {field: text}, f"{field}: expected a pattern that begins with characters which it names, found")
+            for field, text in (
+                *(("value_end", "[^a]</p>"), ("loose_value_end", "[^a]</p>"), ("nested", "[^<]x")),
+                *(("unclosed", r"[^\n]x"), ("broken_by", (r"(?s:.)x",))),
+            )
+        ),
         (VALUES | {"tail": r"\n"}, r"tail: expected a pattern that holds a sign, .* before any of them$"),
         ({"head": r"=> {name}[ \n]"}, r"head: expected a pattern that no line break completes, .* '=> a' before one"),
         (
@@ -2266,6 +2278,13 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         *(
             ({"results": (text,)}, "dialect own: results: expected a pattern that matches something, found one")
             for text in ("", ".*", "[A-Z]?", "(?!x)")
+        ),
+        *(
+            (VALUES | {field: text}, f"{field}: expected a pattern that matches something, found one that matches")
+            for field, text in (
+                *(("tail", "(?:</f>)?"), ("value_end", "{ws}"), ("loose_value_end", "[ ]*+"), ("nested", r"\n?")),
+                *(("unclosed", "(?!x)"), ("broken_by", ("[ ]?",)), ("loose_tail", "(?:x|)")),
+            )
         ),
         (ENVELOPED | {"name_keys": ("fn",), "arguments_keys": ("kw", "fn")}, "arguments_keys: expected keys .* 'fn'"),
         (ENVELOPED | {"arguments_keys": ("type",)}, "arguments_keys: expected keys .* found 'type'"),

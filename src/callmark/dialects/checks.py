@@ -33,6 +33,7 @@ _BODIES: Final[dict[str, tuple[Body, ...]]] = {
     "arguments_keys": ("envelope", "parameters"),  # a parameter of such a name may hold all arguments
 }
 """The bodies of which a field says something, where these are not all."""
+_MAYBE_NOTHING: Final = frozenset({"separator", "closer"})  # between calls, and behind them, nothing need stand
 _INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
 
 
@@ -54,9 +55,7 @@ def check(dialect: Dialect) -> None:
             raise DialectError(f"{where}: {field}: {expected}: {pattern!r:.80}")
     for pattern in dialect.results:
         _check_pattern(f"{where}: results", pattern)
-        if re.match(expand(pattern), ""):
-            expected = "expected a pattern that matches something, found one that matches where nothing is"
-            raise DialectError(f"{where}: results: {expected}: {pattern!r:.80}")
+        _check_matched(f"{where}: results", pattern)
 
 
 def _check_form(form: Form, where: str) -> None:
@@ -77,6 +76,8 @@ def _check_form(form: Form, where: str) -> None:
         value = getattr(form, field)
         for pattern in [value] if isinstance(value, str) else value:
             _check_place(f"{where}.{field}", pattern)
+            if pattern and field not in _MAYBE_NOTHING:
+                _check_matched(f"{where}.{field}", pattern)
             for group in _ASKED.get(field, ()):
                 if group != "name" or form.body != "envelope":  # which has its name in the body
                     _check_group(f"{where}.{field}", pattern, group)
@@ -199,6 +200,13 @@ def _check_pattern(field: str, pattern: str) -> None:
             f"{field}: expected a pattern whose repeats give nothing back, as `(?:[a-z]{{1,8}};?){{1,4}}+`, found one "
             f"that can match a text in so many ways that it may take forever: {pattern!r:.80}"
         )
+
+
+def _check_matched(field: str, pattern: str) -> None:
+    """Raise DialectError, which names the field, where a pattern matches where nothing is: it would so everywhere."""
+    if re.match(expand(pattern), ""):
+        expected = "expected a pattern that matches something, found one that matches where nothing is"
+        raise DialectError(f"{field}: {expected}: {pattern!r:.80}")
 
 
 def _check_place(field: str, pattern: str) -> None:

@@ -194,20 +194,19 @@ def check_row(dialect: Dialect) -> None:
 
 @lru_cache(maxsize=64)
 def beginnings(form: Form) -> frozenset[str]:
-    """Return the characters with which an opener, or a head that stands alone, may begin, loose ones included.
-
-    Where the patterns do not tell, every character of the basic plane is tried.
-    """
+    """Return the characters with which an opener, or a head that stands alone, may begin, loose ones included."""
     texts = [form.opener] * bool(form.opener) + [*form.loose_openers, *((form.head, *form.loose_heads) * form.alone)]
-    found: set[str] = set()
-    for text in map(expand, texts):
-        first = first_characters(text)
-        if first is None:
-            pattern = Pattern(text)
-            plane = map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
-            first = frozenset(char for char in plane if pattern.match(char) or pattern.may_match(char, 0))
-        found |= first
-    return frozenset(found)
+    return frozenset().union(*(all_begins(expand(text)) for text in texts))
+
+
+def all_begins(text: str) -> frozenset[str]:
+    """Return the characters with which a pattern may begin: where it is not plain, the basic plane is tried."""
+    first = first_characters(text)
+    if first is not None:
+        return first
+    pattern = Pattern(text)
+    plane = map(chr, [*range(0xD800), *range(0xE000, 0x10000)])
+    return frozenset(char for char in plane if pattern.match(char) or pattern.may_match(char, 0))
 
 
 def in_words(characters: frozenset[str]) -> str:

@@ -21,9 +21,9 @@ from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
 from callmark.reading.diagnosis import message_parts
-from callmark.reading.entries import beginnings, check_row, in_words
+from callmark.reading.entries import all_begins, beginnings, check_row, in_words
 from callmark.reading.grammar import grammar_place, load
-from callmark.reading.matching import HOLD_LIMIT, Pattern, Stop
+from callmark.reading.matching import HOLD_LIMIT, Pattern, Stop, begins
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.patterns import patterns
 from callmark.reading.whole import parse
@@ -67,6 +67,7 @@ def check_row_alone(row: Dialect) -> None:
             for pattern in _parts(part) if name not in _NOT_WAITED_FOR else ():
                 _check_length(f"{where}, its patterns together ({name})", pattern)
         _check_begins(where, form)
+        _check_values(where, form)
         _check_parameter(where, form)
         _check_blanks(where, form)
         if form.opener and (first_characters(expand(form.head)) or set()) & set(BLANKS):
@@ -368,6 +369,22 @@ def _check_begins(where: str, form: Form) -> None:
     found = beginnings(form)
     if found != set(form.begins):
         raise AssertionError(f"{where}.begins: expected {in_words(found)}, found {form.begins!r}")
+
+
+def _check_values(where: str, form: Form) -> None:
+    """Check that what ends values, or breaks them, is found in any of them, and ends where it does however it comes."""
+    if form.body != "parameters":
+        return
+    fields = ("value_end", "loose_value_end", "nested", "unclosed")
+    ends = [(field, getattr(form, field)) for field in fields] + [("broken_by", text) for text in form.broken_by]
+    for field, pattern in ends:
+        more = all_begins(expand(pattern)) - begins(expand(pattern)) if pattern else None
+        if more:
+            raise AssertionError(
+                f"{where}.{field}: expected a pattern that begins with characters which it names, found one that may "
+                f"begin with {min(more)!r}: {pattern!r:.80}"
+            )
+    _check_end(f"{where}.value_end, with what must follow it", anonymous(form.value_end) + derived.structure(form))
 
 
 def _check_parameter(where: str, form: Form) -> None:
