@@ -10,15 +10,15 @@ from callmark.dialects.notation import ANY_NAME, respelled
 
 
 def _misspelt(value_end: str, begin: str, end: str = "") -> tuple[str, str, str, str]:
-    """Return the patterns of the two tags of a key and the two of its value, misspelt or with blanks in them; that of
-    the value's end only where it is not `value_end` itself. `begin` and `end` are those of the tags' names.
+    """Return the patterns of the two tags of a key and the two of its value, with letters typed wrong, or blanks in
+    them; that of the value's end only where it is not `value_end` itself. `begin` and `end` are those of their names.
 
     A key may end with the tag that ends a value.
     """
-    keys, values = "keys?|names?", "val(?:ue)?s?"
+    keys, values = "k[ey]{1,3}+s?|names?", "v[aelu]{2,6}+s?"
     ways = (("", keys), ("/", f"{keys}|{values}"), ("", values), ("/", values))
     key, key_end, value, other = (
-        rf"<{slash}[ \t]{{0,4}}+{begin}(?i:[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
+        rf"<{slash}[ \t]{{0,4}}+{begin}(?i:s?[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
     )
     return key, key_end, value, f"(?!{respelled(value_end)}){other}"
 
@@ -32,6 +32,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     named = r"[^<>\r\n]{1,256}+"
     loose_key, loose_key_end, loose_value, loose_value_end = _misspelt(f"</{value}", f"(?i:{prefix}{argument})")
     bare = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
+    other_tail = "|<end_of_tool_call>" if bare and not prefix else ""  # Hunyuan's, whose opener is the same
     # The end of the call, and the next one.
     again = rf"/{call}{{ws}}<{call}{{ws}}{ANY_NAME}(?:{{ws}}<{key}|[\r\n]{{0,2}}+</{call})"
     follows = (
@@ -42,6 +43,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
         head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{bare})",
         loose_heads=(
             rf"<{call}(?P<nameless>)(?={{ws}}<{key}{named}</{key}{{ws}}<{value})",
+            rf"<{call}{{ws}}{{name}}(?P<told>)(?={{ws}}{loose_key})",
             *([rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})"] if bare else []),
         ),
         body="parameters",
@@ -53,13 +55,15 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
             rf"{{ws}}<{key}(?P<key>{named})(?P<unclosed>){{ws}}<{value}",
         ),
         value_end=f"</{value}",
-        loose_value_end=rf"{loose_value_end}(?={follows})",
+        loose_value_end=(
+            rf"{loose_value_end}(?={{ws}}(?:<{key}|{loose_key}{{ws}}{KEY}{{ws}}{loose_key_end}{{ws}}{loose_value}|"
+            rf"{respelled(f'</{call}')}{other_tail}))"
+        ),
         unclosed=follows,
         # A call of Hunyuan's, too, whose opener is the same: its keys would be taken for those of this call.
         nested=rf"<{call}{{ws}}{ANY_NAME}(?={{ws}}<(?:{key}|tool_sep>)|[\r\n]{{0,2}}+</{call})",
         tail=rf"{{ws}}</{call}",
-        # Hunyuan's, too, whose opener is the same.
-        loose_tail=rf"{{ws}}(?P<wrong>{respelled('</tool_call>')}|<end_of_tool_call>)" if bare and not prefix else "",
+        loose_tail=rf"{{ws}}(?P<wrong>{respelled('</tool_call>')}{other_tail})" if other_tail else "",
     )
 
 
@@ -157,6 +161,7 @@ HUNYUAN = Dialect(
                 rf"(?=<end_of_tool_call{_SFX}>)",
                 rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
                 rf"(?=[ \t]{{0,16}}+\r?\n{{ws}}</(?:iquest_tool_call|{_IFM})>)",
+                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?(?P<told>)(?={{ws}}{_LOOSE_KEY})",
                 rf"<(?:iquest_tool_call|{_IFM})>(?P<nameless>)(?:{{ws}}<tool_sep{_SFX}>)?(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>"
                 rf"[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}<(?:ifm\|)?arg_(?:value|type){_SFX}>)",
             ),
