@@ -245,6 +245,7 @@ DSML = Dialect(
 )
 
 
+_INVOKE = "inv[oevk]{2,5}+s?"  # as models spell it in a closing tag
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call whose own closer is missing
 _INVOKE_SECTION: dict[str, Any] = {
@@ -292,7 +293,7 @@ INVOKE = Dialect(
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + _swapped(
-                _misspelt("invokes?"), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
+                _misspelt(_INVOKE), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
             ),
             nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
             unclosed=(
@@ -302,7 +303,7 @@ INVOKE = Dialect(
             ),
             tail=r"{ws}</invoke>",
             loose_tail=_INVOKE_OVER + "|"
-            + _wrong_tail("</invoke>", "invokes?", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"),
+            + _wrong_tail("</invoke>", _INVOKE, rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"),
         ),
         Form(
             opener=r"<｜tool_calls_begin｜>{ws}(?=<｜tool_call_begin｜>)",
@@ -414,6 +415,7 @@ MINICPM5 = Dialect(
             ),
             encoding="xml",
             tail=r"{ws}</function>",
+            loose_tail=r"{ws}(?P<wrong></[ \t]{0,4}+(?i:fun[ction]{0,7}+s?)[ \t]{0,4}+>)",
         ),
     ),
     writing=Writing(
