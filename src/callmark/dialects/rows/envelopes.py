@@ -244,6 +244,14 @@ WRAPPED = Dialect(
             tail=r"{ws}</tool_call>",
         ),
     ),
+    variants=(
+        list_of(
+            r"<(?:(?:longcat_tool|dots_function|function)_call|\|function_call\||\|action_start\|>{ws}<\|plugin\|)>{ws}"
+            r"\[{ws}(?=\{)",
+            r"{ws}\]{ws}<(?:/(?:longcat_tool|dots_function|function)_call|\|action_end\|)>",
+            repairs=("neighbour-body",),
+        ),
+    ),
     tags=(
         r"(?:<\|message_model\|>)?<\|content_thinking(?P<opens>)\|>",
         r"<\|end_message(?P<closes>)\|>",
