@@ -247,6 +247,7 @@ DSML = Dialect(
 
 _INVOKE = "inv[oevk]{2,5}+s?"  # as models spell it in a closing tag
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
+_OWN = "a(?:tem|ntml)"  # the prefix of Muse's tags, and of Claude's
 _INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call whose own closer is missing
 _INVOKE_SECTION: dict[str, Any] = {
     "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
@@ -259,7 +260,7 @@ _INVOKE_SECTION: dict[str, Any] = {
 INVOKE = Dialect(
     name="invoke",
     title='<invoke name="f"><parameter name="key">value</parameter></invoke>',
-    models="MiniMax M2, dots.llm; Step 3 and Muse with tags of their own; Claude and others with prompts in XML",
+    models="MiniMax M2, dots.llm; Step 3, Muse and Claude with tags of their own; others with prompts in XML",
     source=SOURCE + ": minimax_m2, dots, step3, muse",
     forms=(
         Form(
@@ -316,12 +317,14 @@ INVOKE = Dialect(
             closer="<｜tool_calls_end｜>",
         ),
         Form(
-            opener=r"<atem:function_calls>{ws}(?=<atem:invoke name=)",
-            head=r"<atem:invoke name=\"{name}\">",
-            **attributed("atem:parameter", "/atem:invoke>", "/atem:function_calls>|atem:invoke name=", "a"),
-            tail=r"{ws}</atem:invoke>",
-            loose_tail=r"(?={ws}(?:</atem:function_calls>|(?P<next><atem:invoke name=)))",
-            closer="</atem:function_calls>",
+            opener=rf"<{_OWN}:function_calls>{{ws}}(?=<{_OWN}:invoke name=)",
+            head=rf"<{_OWN}:invoke name=\"{{name}}\">",
+            **attributed(
+                f"{_OWN}:parameter", f"/{_OWN}:invoke>", f"/{_OWN}:function_calls>|{_OWN}:invoke name=", "a"
+            ),
+            tail=rf"{{ws}}</{_OWN}:invoke>",
+            loose_tail=rf"(?={{ws}}(?:</{_OWN}:function_calls>|(?P<next><{_OWN}:invoke name=)))",
+            closer=f"</{_OWN}:function_calls>",
         ),
     ),
     tags=(
@@ -330,7 +333,7 @@ INVOKE = Dialect(
         r"<\|start\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
         r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
         r"<\|start\|>assistant{ws}<\|message\|>",
-        r"<\|message(?P<answers>)\|>(?=<atem:function_calls>{ws}<atem:invoke name=)",  # without its role
+        rf"<\|message(?P<answers>)\|>(?=<{_OWN}:function_calls>{{ws}}<{_OWN}:invoke name=)",  # without its role
         # Behind the end of a message the header of the next one needs no token of its own.
         r"<\|eo[mt]\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
         r"<\|eo[mt]\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
