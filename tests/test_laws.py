@@ -2018,7 +2018,7 @@ def test_a_sound_row_is_found_sound(fields):
                 *(("unclosed", r"[^\n]x"), ("broken_by", (r"(?s:.)x",))),
             )
         ),
-        (VALUES | {"tail": r"\n"}, r"tail: expected a pattern that holds a sign, .* before any of them$"),
+        (VALUES | {"tail": r"\n"}, r"tail: .* holds a sign, .* of them; what its line's end alone closes has no row"),
         ({"head": r"=> {name}[ \n]"}, r"head: expected a pattern that no line break completes, .* '=> a' before one"),
         (
             {"head": r"=> {name}(?:(?P<empty>\n)|[ ](?=\{))"},
@@ -2164,6 +2164,10 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"head": r"^=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning, nor"),
         ({"head": r"(?<!`)=> {name} (?=\{)"}, "head: expected a pattern that sees nothing before its beginning"),
         ({"tail": r"(?:a|\bb)c"}, "tail: expected a pattern that sees nothing before its beginning"),
+        *(
+            ({"begins": "<=", field: r"<|c|>{ws}(?=\=)"} | head, rf"{field}: .*; `\\\|` is the sign itself")
+            for field, head in (("opener", {}), ("head", {"head": "<|c|>{name}{object}"}))
+        ),
         ({"tail": "a|b"}, r"forms\[0\].tail: expected alternatives in brackets, as `\(\?:a\|b\)`, .* found 'a\|b'"),
         ({"opener": "<c>", "separator": r"\||[(]|[|]"}, "separator: expected alternatives in brackets"),
         (VALUES | {"parameter": "<(?:a|b)>|<c>"}, "parameter: expected alternatives in brackets"),
@@ -2677,11 +2681,16 @@ ON_LINES = {"parameter": "\n{key} {type}>{value}"}
         ({}, {"call": "=> {name} {arguments}"}, ""),
         ({}, {"call": "=> {name}{arguments}"}, "cannot express this call of 'look': expected a template of calls that"),
         ({"head": r"=> {name} \{"}, {"call": "=> {name} {arguments}"}, "head that ends before .*, found .* takes '{'"),
-        ({}, {"call": "-> {name} {arguments}"}, "that begins with the form's head, found '-> look '"),
+        ({}, {"call": "-> {name} {arguments}"}, "begins with the form's head, found '-> look ' before '{"),
         ({"tail": ";"}, {"call": "=> {name} {arguments}."}, 'one that is not: expected the end .*, found "\\."'),
         ({"tail": ";"}, {"call": "=> {name} {arguments};", "closer": "!"}, "found the text '!' beside the calls"),
         ({}, {"call": "=> {name} {arguments}", "separator": " and "}, "found the text 'and' beside the calls"),
         (LISTED, {"call": "=> {name} {arguments}", "opener": "<", "separator": "+"}, "found 1 of 2 calls"),
+        (
+            {"head": r"=> #(?P<id>[0-9a-z]{1,9}+) {name} (?=\{)"},
+            {"call": "=> #{id} {name} {arguments}", "id": "{id}"},
+            "begins with the form's head, found '=> # look ' before '{}'",
+        ),
         (TAGS, OWN | {"parameter": "<{key}>{value}</>"}, "that the form's `parameter` reads, found '<.*>'"),
         (TAGS | {"parameter": TAGS["parameter"].replace("null|", "")}, OWN, "reads, found '<null null>'"),
         (TAGS, OWN | {"parameter": "<{key} {type}>{value}<>"}, "that ends a value as `value_end` says, found '<>'"),

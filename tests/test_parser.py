@@ -857,6 +857,8 @@ def test_a_dialect_from_a_file_is_read_like_any_other(arrow, tmp_path):
         ('body = "json"', 'body = "json"\nrepairs = ["missing-closer"]', "expected `repairs` in each of `variants`"),
         ('begins = "="', 'begins = "="\nalone = false', "opener"),
         ("[[forms]]", "[[forms", "toml"),
+        ("begins =", "results = []\nbegins =", r"field `results` .*; it is one of the dialect, above its tables;"),
+        ("[[forms]]", 'opener = "<"\n[[forms]]', r"field `opener`; it is one of \[\[forms\]\] and \[writing\]; `pydoc"),
         ("[[forms]]", "[[shapes]]", "forms|shapes"),
     ],
 )

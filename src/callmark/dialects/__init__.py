@@ -7,6 +7,7 @@ by a distribution under the entry point group `callmark.dialects`, whose entries
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
         check(dialect)
     except msgspec.ValidationError as error:
         hint = "`pydoc callmark.Dialect` and `pydoc callmark.Form` explain the fields"
-        raise DialectError(f"{path}: {refusal(error, Dialect)}; {hint}") from error
+        raise DialectError(f"{path}: {refusal(error, Dialect)}{_place_of(str(error))}; {hint}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, DialectError) as error:
         raise DialectError(f"{path}: {error}") from error
     if dialect.grammar:
@@ -79,6 +80,14 @@ def load_dialect(path: str | os.PathLike[str]) -> Dialect:
             raise DialectError(f"{path}: grammar: expected a file beside this one, found none: {dialect.grammar!r}")
         dialect = msgspec.structs.replace(dialect, grammar=str(grammar))
     return dialect
+
+
+def _place_of(error: str) -> str:
+    """Say where in a file a field stands that is unknown where it was found, "" where it is unknown everywhere."""
+    unknown = re.search("unknown field `([^`]*+)`", error)
+    places = {"[[forms]]": Form, "[writing]": Writing, "the dialect, above its tables": Dialect}
+    found = [place for place, kind in places.items() if unknown and unknown[1] in kind.__struct_fields__]
+    return f"; it is one of {' and '.join(found)}" if found else ""
 
 
 def named_dialect(name: str) -> str | Dialect:

@@ -33,6 +33,7 @@ _BODIES: Final[dict[str, tuple[Body, ...]]] = {
     "arguments_keys": ("envelope", "parameters"),  # a parameter of such a name may hold all arguments
 }
 """The bodies of which a field says something, where these are not all."""
+_BESIDE_OTHERS: Final = frozenset({"head", "opener", "separator", "parameter", "value_end", "tail"})
 _MAYBE_NOTHING: Final = frozenset({"separator", "closer"})  # between calls, and behind them, nothing need stand
 _INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
 
@@ -76,16 +77,14 @@ def _check_form(form: Form, where: str) -> None:
         value = getattr(form, field)
         for pattern in [value] if isinstance(value, str) else value:
             _check_place(f"{where}.{field}", pattern)
+            if field in _BESIDE_OTHERS and is_alternatives(pattern):
+                expected = "expected alternatives in brackets, as `(?:a|b)`, since other patterns stand beside it"
+                raise DialectError(f"{where}.{field}: {expected}, found {pattern!r:.80}; `\\|` is the sign itself")
             if pattern and field not in _MAYBE_NOTHING:
                 _check_matched(f"{where}.{field}", pattern)
             for group in _ASKED.get(field, ()):
                 if group != "name" or form.body != "envelope":  # which has its name in the body
                     _check_group(f"{where}.{field}", pattern, group)
-    for field in ("tail", "separator", "parameter", "value_end"):
-        pattern = getattr(form, field)
-        if is_alternatives(pattern):
-            expected = "expected alternatives in brackets, as `(?:a|b)`, since other patterns stand beside it"
-            raise DialectError(f"{where}.{field}: {expected}, found {pattern!r:.80}")
 
 
 def _check_fields(form: Form, where: str) -> None:

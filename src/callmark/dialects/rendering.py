@@ -112,7 +112,8 @@ def _written(
         if taken:
             expected = r"expected a head that ends before the arguments, as in `(?=\{)`"
             raise Unwritable(f"{expected}, found one that takes {taken!r:.80}")
-        raise Unwritable(f"expected a template of calls that begins with the form's head, found {before!r:.80}")
+        shown = f"{before!r:.80} before {body + after!r:.40}"
+        raise Unwritable(f"expected a template of calls that begins with the form's head, found {shown}")
     allowed = "a letter or `_`, then letters, digits and `_-./:`"
     if form.body == "envelope":
         allowed = "1 to 128 characters, with no spaces around them"

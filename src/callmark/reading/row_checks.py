@@ -31,7 +31,7 @@ from callmark.reading.whole import parse
 _OF_EVERY_TYPE: Final = {
     "text": "some words", "number": 2.5, "integer": 2, "boolean": True, "null": None, "array": [1], "object": {"a": 1},
 }  # fmt: skip
-_CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {}, "c2")]
+_CALLS: Final = [WrittenCall("look", _OF_EVERY_TYPE, "c1"), WrittenCall("look", {})]
 _NAMES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "head": {"id": ("terminal ID",)},
     "parameter": {
@@ -244,7 +244,7 @@ def _check_end(where: str, pattern: str) -> None:
             raise AssertionError(
                 f"{where}: expected a pattern that matches, found one that refuses {text!r}, as what it repeats "
                 f"without giving back takes what should stand behind it; {{name}} takes `.`, `/`, `:` and `-` too, "
-                f"{{key}} all but `<`, `>` and line breaks"
+                "{key} all but `<`, `>` and line breaks, a group of your own, as `(?P<key>[a-z_]{1,64}+)`, less"
             )
     endings = sorted({char for text in [pattern, *texts] for char in text} | set(_ANY)) + texts
     for text in texts:
@@ -255,14 +255,14 @@ def _check_end(where: str, pattern: str) -> None:
                 found = repr(then[0]) if then is not None else "none"
                 raise AssertionError(
                     f"{where}: expected a pattern that ends in something that must be there, found one whose match in "
-                    f"{before!r} is {first[0]!r} and in {after!r} is {found}"
+                    f"{before!r} is {first[0]!r} and in {after!r} is {found}; a look-ahead can say what must follow"
                 )
 
 
 def _check_length(where: str, pattern: str) -> None:
     longest = reach(pattern)
     if longest > HOLD_LIMIT:
-        found = "any number" if longest >= sre.MAXREPEAT else longest
+        found = "any number; `{1,64}+` bounds a repeat" if longest >= sre.MAXREPEAT else longest
         raise AssertionError(
             f"{where}: expected a pattern that looks at {HOLD_LIMIT} characters at most, found one of {found}"
         )
@@ -384,7 +384,8 @@ def _check_values(where: str, form: Form) -> None:
                 f"{where}.{field}: expected a pattern that begins with characters which it names, found one that may "
                 f"begin with {min(more)!r}: {pattern!r:.80}"
             )
-    _check_end(f"{where}.value_end, with what must follow it", anonymous(form.value_end) + derived.structure(form))
+    for pattern in derived.value_ends(form):
+        _check_end(f"{where}.value_end, with what must follow it", anonymous(pattern))
 
 
 def _check_parameter(where: str, form: Form) -> None:
@@ -413,7 +414,8 @@ def _check_blanks(where: str, form: Form) -> None:
         ended = re.compile(expand(pattern)).match
         blank = next(filter(ended, (*_WHITE_SPACE, *_SET_APART)), None) if pattern else None
         if blank is not None:
-            hint = "" if form.body == "parameters" else "; leave it out, as the arguments end by themselves"
+            hint = "; leave it out, as the arguments end by themselves"
+            hint = "; what its line's end alone closes has no row" if form.body == "parameters" else hint
             raise AssertionError(
                 f"{where}.{field}: expected a pattern that holds a sign, found one that matches {blank!r} alone, "
                 f"{ending}{hint}"
