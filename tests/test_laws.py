@@ -2168,6 +2168,10 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
             ({"begins": "<=", field: r"<|c|>{ws}(?=\=)"} | head, rf"{field}: .*; `\\\|` is the sign itself")
             for field, head in (("opener", {}), ("head", {"head": "<|c|>{name}{object}"}))
         ),
+        *(
+            ({field: ("<|out|>",)}, rf"{field}: expected alternatives in brackets, .* `\\\|` is the sign itself")
+            for field in ("tags", "results")
+        ),
         ({"tail": "a|b"}, r"forms\[0\].tail: expected alternatives in brackets, as `\(\?:a\|b\)`, .* found 'a\|b'"),
         ({"opener": "<c>", "separator": r"\||[(]|[|]"}, "separator: expected alternatives in brackets"),
         (VALUES | {"parameter": "<(?:a|b)>|<c>"}, "parameter: expected alternatives in brackets"),

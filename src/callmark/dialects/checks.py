@@ -50,12 +50,14 @@ def check(dialect: Dialect) -> None:
     _check_writing(dialect, where)
     for field, pattern in [("tags", tag) for tag in dialect.tags] + [("leads", tag) for tag in dialect.leads]:
         _check_place(f"{where}: {field}", pattern)
+        _check_whole(f"{where}: {field}", pattern)
         others = [name for name in re.compile(expand(pattern)).groupindex if name not in TAG_GROUPS]
         if others:
             expected = f"expected no groups but {', '.join(TAG_GROUPS)}, found `{others[0]}`"
             raise DialectError(f"{where}: {field}: {expected}: {pattern!r:.80}")
     for pattern in dialect.results:
         _check_pattern(f"{where}: results", pattern)
+        _check_whole(f"{where}: results", pattern)
         _check_matched(f"{where}: results", pattern)
 
 
@@ -77,9 +79,8 @@ def _check_form(form: Form, where: str) -> None:
         value = getattr(form, field)
         for pattern in [value] if isinstance(value, str) else value:
             _check_place(f"{where}.{field}", pattern)
-            if field in _BESIDE_OTHERS and is_alternatives(pattern):
-                expected = "expected alternatives in brackets, as `(?:a|b)`, since other patterns stand beside it"
-                raise DialectError(f"{where}.{field}: {expected}, found {pattern!r:.80}; `\\|` is the sign itself")
+            if field in _BESIDE_OTHERS:
+                _check_whole(f"{where}.{field}", pattern)
             if pattern and field not in _MAYBE_NOTHING:
                 _check_matched(f"{where}.{field}", pattern)
             for group in _ASKED.get(field, ()):
@@ -199,6 +200,13 @@ def _check_pattern(field: str, pattern: str) -> None:
             f"{field}: expected a pattern whose repeats give nothing back, as `(?:[a-z]{{1,8}};?){{1,4}}+`, found one "
             f"that can match a text in so many ways that it may take forever: {pattern!r:.80}"
         )
+
+
+def _check_whole(field: str, pattern: str) -> None:
+    """Raise DialectError, which names the field, where a pattern is alternatives without brackets: a token, perhaps."""
+    if is_alternatives(pattern):
+        expected = "expected alternatives in brackets, as `(?:a|b)`, since other patterns stand beside it"
+        raise DialectError(f"{field}: {expected}, found {pattern!r:.80}; `\\|` is the sign itself")
 
 
 def _check_matched(field: str, pattern: str) -> None:
