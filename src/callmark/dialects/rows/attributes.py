@@ -418,7 +418,7 @@ MINICPM5 = Dialect(
             ),
             encoding="xml",
             tail=r"{ws}</function>",
-            loose_tail=r"{ws}(?P<wrong></[ \t]{0,4}+(?i:fun[ction]{0,7}+s?)[ \t]{0,4}+>)",
+            loose_tail=r"{ws}(?P<wrong></[ \t]{0,4}+(?i:fun[ction]{3,7}+s?)[ \t]{0,4}+>)",
         ),
     ),
     writing=Writing(
