@@ -169,7 +169,7 @@ class Endings:
                 if not (inside and may_be_bracket and len(rest + end) == 1):
                     self._add(rest, tail + _no_other_fence(tail, final), missing=missing)
                 elif bracket is not None:
-                    self._add(rest, _NO_MEMBERS + _ends_alone(due, final), missing=missing)
+                    self._add(rest, _NO_MEMBERS + _ends_alone(due), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("", f"(?={section.between})", missing=len(due))
             loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
@@ -259,18 +259,17 @@ def _no_other_fence(tail: str, final: bool) -> str:
     return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+[^\w \t]{end}|{LANGUAGE}[^\r\n{{\[])"
 
 
-def _ends_alone(due: str, final: bool) -> str:
+def _ends_alone(due: str) -> str:
     """Return the pattern of a look-ahead behind a bracket that ends a marker, although closers are missing before it.
 
     It is data instead where a word goes on behind it, or where the last two closers that are `due` stand on its line
-    before anything else opens, as in `path=/tmp/a]b, force=false)]`. `final`: no more text comes.
+    before anything else opens, as in `path=/tmp/a]b, force=false)]`. The end of the text is not that of the line.
     """
     closer, last = (re.escape(_SPELLINGS[char]) for char in due[-2:])
     stop = r"\r\n(\[（【［"  # the line ends, or something else opens
-    end = r"|\Z" if final else ""
-    other = rf"[{closer}][ \t]{{0,4}}+(?:[^ \t{last}]{end})"  # a closer, but of something else
-    rest = rf"[^{stop}{closer}0-9A-Za-z_][^{stop}{closer}]{{0,{_LINE}}}+(?:[^{closer}]|{other}{end})"
-    return f"(?=[{stop}]|{other}|{rest}{end})"
+    other = rf"[{closer}][ \t]{{0,4}}+[^ \t{last}]"  # a closer, but of something else
+    rest = rf"[^{stop}{closer}0-9A-Za-z_][^{stop}{closer}]{{0,{_LINE}}}+(?:[^{closer}]|{other})"
+    return f"(?=[{stop}]|{other}|{rest})"
 
 
 @lru_cache(maxsize=1024)
