@@ -26,6 +26,7 @@ from callmark.dialects.fences import (
     fence_behind,
 )
 from callmark.dialects.limits import BEHIND_CALL
+from callmark.reading.patterns import FENCE_RUN, LANGUAGE
 
 Context = Literal["fence", "code", "quote"]
 
@@ -37,10 +38,11 @@ _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips;
 _LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 _CODE_REACH: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
-# What may stand behind a broken marker that a fence follows on its line; and the run with which that ends, as a part of
-# what is left of the marker.
-_OPENED: Final = re.compile(r"[ \t]{0,16}+(?P<run>`{3,}+|~{3,}+)[ \t]{0,16}+[\w+#\-]{0,32}+[ \t\n]{0,16}+\Z")
+# The fence that may follow a broken marker on its line, with a word behind the run, or it could be one that ends; and
+# how it ends: with a run before what is left of the marker, or behind a bracket.
+_OPENED: Final = re.compile(rf"[ \t]{{0,16}}+(?P<run>{FENCE_RUN.pattern}){LANGUAGE}\n?\Z")
 _ENDED: Final = re.compile(r"[ \t]{0,64}+(?P<run>`{3,}+)(?:[^\w \t\n+#\-]|\Z)")
+_CLOSED: Final = re.compile(r"[}\])][ \t]{0,16}+`{3,}+[ \t\n]{0,16}+\Z")
 _ANEW: Final = "\n"  # what no line holds: a call stands before, behind which another may begin as a line does
 
 
@@ -304,8 +306,6 @@ class Contexts:
         elif self._ticks:
             self._runs += 1
             self._code = code_behind(self._code, self._ticks)
-            if self._ticks > 2 and self._owed is not None and self._owed.run and FENCE.match(self._line) is None:
-                self._owed = None  # whichever it is, it was closed behind other text
             self._ticks = 0
 
     def _end_line(self) -> None:
@@ -318,7 +318,7 @@ class Contexts:
         elif owed is not None and before is None:
             if fence_behind(owed, self._line, self._runs) is None:
                 self._fence = self._owed = None
-            elif self._fence is not None or not self._line.strip(_LINE_BLANKS):
+            elif self._fence is not None or not self._line.strip(_LINE_BLANKS) or _CLOSED.search(self._line):
                 self._owed = None
         if (self._fence is None) != (before is None):
             self._sole = before is None
