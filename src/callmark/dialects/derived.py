@@ -106,8 +106,13 @@ def refused_heads(form: Form) -> tuple[str, ...]:
     return tuple(head + _NO_OBJECT for head in _before_objects(form))
 
 
-def nameless_heads(form: Form) -> tuple[str, ...]:
-    """Return those of the loose heads that have no name: a call begins there, too, and is wrong."""
+def nameless_heads(form: Form, *, alone: bool) -> tuple[str, ...]:
+    """Return those of the loose heads that have no name: a call begins there, too, and is wrong.
+
+    Where it stands `alone`, tags of a form that has sections are text: the value would take in what prose goes on with.
+    """
+    if alone and form.opener and form.body == "parameters":
+        return ()
     return tuple(head for head in form.loose_heads if NAMELESS in head)
 
 

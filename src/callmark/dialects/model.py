@@ -85,7 +85,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 is there, `full-width-punctuation`; where a group `missing` is there, `missing-opener` at its place;
                 where a group `escaped`, `markdown-escape`: the name holds backslashes before underscores; where a
                 group `null`, `null-arguments`, at the group `empty`; where a group `told`, none, as its body tells;
-                where a group `nameless` stands in the place of the name, the call is wrong, and is read to its end
+                where a group `nameless` stands in the place of the name, the call is wrong, and is read to its end;
+                one of `parameters` with an opener only in its section
     loose_openers   patterns of openers that tolerant reading takes too; what is repaired is said of the calls behind it
     loose_tail  pattern of what tolerant reading takes where the tail is due: as a missing closer, or where a group
                 `wrong` took part, as a wrong one. A look-ahead is a tail that was forgotten before something else;

@@ -126,7 +126,7 @@ class Patterns:
 
     loose      the heads that tolerant reading takes beside `head`
     refused    heads without a name, or behind which something else stands than arguments: a call begins there, and is
-               wrong
+               wrong; `refused_alone`: those of a call that stands in no section
     begin      what leads to arguments that are a JSON object (group `name`: that of an envelope); None where none does
     blanks     how many blanks may stand before the tail
     guess      the literal that most likely closes a marker, "" where none is fixed
@@ -149,8 +149,10 @@ class Patterns:
         self.loose = tuple(Pattern(expand(text)) for text in derived.tolerated_heads(form))
         around = (form.head, form.tail, form.parameter, form.value_end, *form.loose_heads, *form.loose_parameters)
         self.fenced = any(map(FENCE_RUN.search, around))
-        refused = (*derived.refused_heads(form), *derived.nameless_heads(form))
-        self.refused = tuple(Pattern(expand(text)) for text in refused)
+        self.refused, self.refused_alone = (
+            tuple(Pattern(expand(text)) for text in (*derived.refused_heads(form), *nameless))
+            for nameless in (derived.nameless_heads(form, alone=False), derived.nameless_heads(form, alone=True))
+        )
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
         first, *tags = form.tail.split("{ws}")

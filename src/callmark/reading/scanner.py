@@ -81,7 +81,7 @@ class Plan:
                 if form.alone:
                     strict.append(Entry("head", compiled.head, dialect, compiled))
                     loose += [Entry("loose", head, dialect, compiled) for head in compiled.loose if tolerant]
-                    refused += [Entry("refused", head, dialect, compiled) for head in compiled.refused]
+                    refused += [Entry("refused", head, dialect, compiled) for head in compiled.refused_alone]
             for form in dialect.variants if tolerant else ():
                 compiled = patterns(form)
                 if form.salvage and tolerance != "salvage":

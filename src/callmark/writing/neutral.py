@@ -299,7 +299,7 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         openers = [form.opener, *form.loose_openers] if form.opener else []
         heads = [form.head, *derived.tolerated_heads(form)]
         indent = form.indent if form.line_start or form.text_start else None
-        refused = (*derived.refused_heads(form), *derived.nameless_heads(form))
+        refused = (*derived.refused_heads(form), *derived.nameless_heads(form, alone=True))
         found = [*openers, *((*heads, *refused) if form.alone else ())]
         begun = [*heads, *derived.quoted_heads(form)]
         if not form.alone:

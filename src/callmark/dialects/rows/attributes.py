@@ -21,7 +21,7 @@ from callmark.dialects.idioms import (
     unclosed,
 )
 from callmark.dialects.model import Dialect, Form, Writing
-from callmark.dialects.notation import ANY_NAME, respelled
+from callmark.dialects.notation import ANY_NAME, anonymous, respelled
 
 _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # a name that no sign ends
@@ -52,12 +52,14 @@ def _swapped(tail: str, value_end: str, behind: str) -> str:
 
 
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
+_QWEN_NAMELESS = (
+    rf"<(?i:function)(?:{_NAMED}|:)?[ \t]{{0,4}}+(?:\"\"|'')?(?P<nameless>)[ \t]{{0,4}}+>(?={{ws}}<parameter[ =])"
+)
 _QWEN_SECTION: dict[str, Any] = {
-    "opener": rf"<{_OUTER}>{{ws}}(?=<function=)",
+    "opener": rf"<{_OUTER}>{{ws}}(?=<function=|{anonymous(_QWEN_NAMELESS)})",
     "loose_openers": (
         rf"<(?:{_OUTER}|tool_calls|function_calls)>{{ws}}"
         rf"(?=<[ \t]{{0,4}}+function(?:{_NAMED}|{_SIGN}{ANY_NAME}>{{ws}}<parameter[ =:]))",
-        rf"<{_OUTER}>{{ws}}(?=<(?i:function):?>{{ws}}<parameter[ =])",  # without a name
     ),
     "closer": rf"</{_OUTER}>",
 }
@@ -96,8 +98,7 @@ QWEN_XML = Dialect(
                 rf"<function={MARKED_NAME}>(?={{ws}}<(?:parameter=|/function>))",
                 # Its word or tag is missing.
                 r"<tool_call>{ws}<?(?!(?i:function):?[<> \t\r\n]){name}>?(?={ws}<parameter=)",
-                rf"<(?i:function)(?:{_NAMED}|:)?[ \t]{{0,4}}+(?:\"\"|'')?(?P<nameless>)[ \t]{{0,4}}+>"
-                r"(?={ws}<parameter[ =])",
+                _QWEN_NAMELESS,
             ),
             body="parameters",
             parameter=r"{ws}<parameter={key}>",
@@ -250,9 +251,9 @@ _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _OWN = "a(?:tem|ntml)"  # the prefix of Muse's tags, and of Claude's
 _INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call whose own closer is missing
 _INVOKE_SECTION: dict[str, Any] = {
-    "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke name=)",
+    "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke(?:[ ]name=|>{{ws}}<parameter[ ]name=))",
     "loose_openers": (
-        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke(?:{_NAMED}|>{{ws}}<parameter[ ]name=))",
+        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
         r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
     ),
     "closer": rf"</{_INVOKES}>",
