@@ -991,6 +991,7 @@ def test_a_cut_member_has_only_calls_of_the_whole(dialect, data):
 
 @few
 @given(any_text, options)
+@example("[CALL: f(a=1] b=2)]", {})
 def test_a_cut_text_has_only_calls_of_the_whole(text, chosen):
     """But for a call that must be alone in its fence: the end of the text is one of the fence."""
     assume((chosen.get("contexts") or {}).get("fence") != "sole")
