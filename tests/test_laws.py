@@ -2205,7 +2205,10 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"body": "envelope"}, r"head: expected no name, as an envelope holds it, found '=> \{name\} "),
         ({"loose_heads": ("-> (?:(?P<missing>)x)?{name} ",)}, "loose_heads: expected a group `missing` that takes"),
         ({"loose_heads": ("-> (?:(?P<nameless>)x)? ",)}, "loose_heads: expected a group `nameless` that takes"),
-        ({"head": "-> (?P<nameless>): "}, "head: expected the abbreviation {name} or a group `name`"),
+        ({"head": "-> (?P<nameless>): "}, "head: expected a group `nameless` only in `loose_heads` of `forms`, in"),
+        ({"loose_heads": ("-> (?P<nameless>){name} ",)}, "loose_heads: expected a group `nameless` only in"),
+        (ENVELOPED | {"head": r"=> (?P<nameless>)(?=\{)"}, "head: expected a group `nameless` only in"),
+        (ENVELOPED | {"loose_heads": (r"-> (?P<nameless>)(?=\{)",)}, "loose_heads: expected no name, as an envelope"),
         ({"head": "=> {name} #(?P<id>[^> ]{1,9}+) "}, r"head: .* `id` without halves .* `\[\^>\\ud800-\\udfff\]"),
         ({"loose_heads": ("-> (?P<name>(?>.)) ",)}, "loose_heads: expected a group `name` without halves of surrogate"),
         *(
@@ -2489,6 +2492,22 @@ def test_a_variant_may_be_a_section():
         *(("f", ["neighbour-body"]), ("g", ["neighbour-body"]), ("h", [])),
     ]
     assert not parse('<f {"a": 1}>', dialects=own, tolerance="strict").calls
+
+
+def test_a_variant_has_no_heads_without_a_name():
+    """Nothing would be read there: a variant is looked for where its calls can be mended."""
+    variant = replace(MENDED, begins="=-", loose_heads=("-> (?P<nameless>): ",))
+    with pytest.raises(DialectError, match=r"variants\[0\].loose_heads: expected a group `nameless` only in"):
+        Parser(dialects=replace(row(), variants=(variant,)))
+
+
+def test_no_preview_tells_of_a_call_without_a_name():
+    own = row(head="=> {name}{object}", loose_heads=(r"-> (?P<nameless>)(?:(?P<empty>/)|(?=\{))",), begins="=-")
+    for text in ("-> /=> f{}", '-> {"a": 1}=> f{}'):
+        laws.check_chunking(text, dialects=own)
+        parsed = parse(text, dialects=own)
+        assert [problem.code for problem in parsed.problems] == ["missing-name"]
+        assert [event.name for event in parsed.events if isinstance(event, CallStart)] == ["f"]
 
 
 def test_arguments_of_a_variant_may_have_a_delimiter_of_their_own():

@@ -138,12 +138,16 @@ def _check_keys(form: Form, where: str) -> None:
 
 
 def _check_heads(form: Form, where: str) -> None:
-    """Raise DialectError where a head lacks the tool's name, has one beside an envelope's, or wants an object where the
-    body has none.
+    """Raise DialectError where a head lacks the tool's name, has one beside an envelope's or a group that says that it
+    lacks it, or wants an object where the body has none.
     """
     for field, heads in (("head", (form.head,)), ("loose_heads", form.loose_heads)):
-        groups = "{name}", "(?P<name>", *([NAMELESS] if field == "loose_heads" else [])
-        named = [any(group in head for group in groups) for head in heads]
+        may_lack = field == "loose_heads" and not form.repairs  # a variant is read only where it is mended
+        for head in heads:
+            if NAMELESS in head and (not may_lack or "{name}" in head or "(?P<name>" in head):
+                expected = "expected a group `nameless` only in `loose_heads` of `forms`, in the place of the name"
+                raise DialectError(f"{where}.{field}: {expected}, found {head!r:.80}")
+        named = [any(group in head for group in ("{name}", "(?P<name>", NAMELESS)) for head in heads]
         if form.body != "envelope" and not all(named):
             expected = "expected the abbreviation {name} or a group `name`"
             raise DialectError(f"{where}.{field}: {expected}, found neither")

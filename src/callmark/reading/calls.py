@@ -156,14 +156,14 @@ class CallReading:
         self._begun = False
         self._json = None
         self._at = at
-        if entry.has_empty and found["empty"] is not None:
+        if self._name is not None:
             self._start_call()
-            self._events.append(ArgumentsDelta(self._index, "{}"))
+        if entry.has_empty and found["empty"] is not None:
+            if self._begun:
+                self._events.append(ArgumentsDelta(self._index, "{}"))
             self._end_call(at, self._raw(at), 0, 0)
             return
         self._mode = IN_CALL
-        if self._name is not None:
-            self._start_call()
 
     def _open(self) -> bool:
         """Choose the reader of the call's arguments; return whether their first characters are there to decide."""
