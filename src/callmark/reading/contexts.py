@@ -41,7 +41,7 @@ _CODE_REACH: Final = {"code": 256, "pre": 4096}
 # The fence that may follow a broken marker on its line, with a word behind the run, or it could be one that ends; and
 # how it ends: with a run before what is left of the marker, or behind a bracket.
 _OPENED: Final = re.compile(rf"[ \t]{{0,16}}+(?P<run>{FENCE_RUN.pattern}){LANGUAGE}\n?\Z")
-_ENDED: Final = re.compile(r"[ \t]{0,64}+(?P<run>`{3,}+)(?:[^\w \t\n+#\-]|\Z)")
+_ENDED: Final = re.compile(r"[ \t]{0,64}+(?P<run>`{3,}+)(?:[)}\]<]|\Z)")
 _CLOSED: Final = re.compile(r"[}\])][ \t]{0,16}+`{3,}+[ \t\n]{0,16}+\Z")
 _ANEW: Final = "\n"  # what no line holds: a call stands before, behind which another may begin as a line does
 
