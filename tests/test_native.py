@@ -778,6 +778,13 @@ def test_a_stream_may_change_its_api():
     assert [event.name for event in events if isinstance(event, Call)] == ["f", "g"]
 
 
+def test_a_fragment_at_another_index_belongs_to_the_call_of_its_id():
+    """As where a server leaves the index out behind the first fragment, or counts on."""
+    pieces = [piece(0, "a", "f", '{"n"'), piece(None, "a", None, ": 1"), piece(3, "a", "f", "2}")]
+    events, _ = assembled([*map(openai, pieces), DONE])
+    assert [(event.name, event.arguments) for event in events if isinstance(event, Call)] == [("f", {"n": 12})]
+
+
 def test_a_fragment_without_an_id_belongs_to_the_call_that_was_spoken_of_last():
     """Where several have one index, as the next fragment of Gemini's may lack the id."""
     begun = [piece(0, "a", "f", ""), piece(0, "b", "g", "")]
