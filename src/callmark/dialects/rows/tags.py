@@ -20,7 +20,8 @@ def _misspelt(value_end: str, begin: str, end: str = "") -> tuple[str, str, str,
     key, key_end, value, other = (
         rf"<{slash}[ \t]{{0,4}}+{begin}(?i:s?[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
     )
-    return key, key_end, value, f"(?!{respelled(value_end)}){other}"
+    itself = respelled(value_end).removeprefix("</")
+    return key, key_end, value, other.replace("</", f"</(?!{itself})", 1)  # begins with a literal: `re` skips to it
 
 
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
