@@ -16,12 +16,12 @@ def _misspelt(value_end: str, begin: str, end: str = "") -> tuple[str, str, str,
     A key may end with the tag that ends a value.
     """
     keys, values = "k[ey]{1,3}+s?|names?", "v[aelu]{2,6}+s?"
-    ways = (("", keys), ("/", f"{keys}|{values}"), ("", values), ("/", values))
+    another = f"</(?!{respelled(value_end).removeprefix('</')})"  # the literal comes first: `re` skips to it
+    ways = (("<", keys), ("</", f"{keys}|{values}"), ("<", values), (another, values))
     key, key_end, value, other = (
-        rf"<{slash}[ \t]{{0,4}}+{begin}(?i:s?[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for slash, name in ways
+        rf"{begun}[ \t]{{0,4}}+{begin}(?i:s?[ _\-]?(?:{name})){end}[ \t]{{0,4}}+>" for begun, name in ways
     )
-    itself = respelled(value_end).removeprefix("</")
-    return key, key_end, value, other.replace("</", f"</(?!{itself})", 1)  # begins with a literal: `re` skips to it
+    return key, key_end, value, other
 
 
 def _keyed(prefix: str = "", argument: str = "arg") -> Form:
