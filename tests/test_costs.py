@@ -241,17 +241,17 @@ def test_a_turn_of_a_conversation_costs_the_same_however_many_there_are_and_howe
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["name again", "name once"])
-@pytest.mark.parametrize("own_id", ["call {}", "the same", None])
-@pytest.mark.parametrize("own_index", [True, False])
+@pytest.mark.parametrize(
+    ("own_index", "own_id"),
+    [(True, "call {}"), (True, "the same"), (True, None), (False, "call {}"), (False, None)],
+)
 def test_each_of_many_calls_that_a_server_sends_costs_the_same(own_index, own_id, again):
     def steps(count):
         pieces = []
         for place in range(1000, 1000 + count):  # numbers of one length
             at = {"index": place if own_index else 0} | ({"id": own_id.format(place)} if own_id else {})
             pieces.append({**at, "function": {"name": "look", "arguments": '{"at":'}})
-            pieces.append({**at, "function": {"name": "look"} | {"arguments": f" {place}}}"}})
-            if not again:
-                del pieces[-1]["function"]["name"]
+            pieces.append({**at, "function": ({"name": "look"} if again else {}) | {"arguments": f" {place}}}"}})
         events = []
 
         def assemble():
@@ -265,9 +265,8 @@ def test_each_of_many_calls_that_a_server_sends_costs_the_same(own_index, own_id
         assert read == [*range(1000, 1000 + count)]
         return taken
 
-    if own_id != "the same" or own_index:  # the others are one call
-        steps(2)  # fills what is remembered
-        assert steps(201) - steps(1) <= 10.2 * (steps(21) - steps(1))
+    steps(2)  # fills what is remembered
+    assert steps(201) - steps(1) <= 10.2 * (steps(21) - steps(1))
 
 
 @pytest.mark.parametrize("unit", ["<think>``</think>", "``<think>", "<think>`</think>` ", "` <think> ` </think>"])
