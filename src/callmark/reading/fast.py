@@ -207,7 +207,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
             begin = found.end()
             stop = tags.stop.search(buffer, begin)
             while stop is not None and stop.lastgroup in DATA and stop.lastgroup != "astray":
-                if tags.stop.may_match(buffer, stop.start()):
+                if tags.stop.may_match(buffer, stop.start()):  # another end, once more of the text is there
                     return stop.end()
                 stop = tags.stop.search(buffer, stop.start() + 1)  # which may stand in it
             if stop is None or stop.lastgroup != "end":

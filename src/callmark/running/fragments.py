@@ -96,6 +96,8 @@ class Recent:
     def find(self, slot: Any, own_id: Any, name: Any, arguments: Any) -> Any:
         """Return the key of the call that a fragment belongs to: that of its id, else of its index; None for a new one.
 
+        `slot` is its index as the server has it, None where it has none; `own_id` is its id.
+
         Some servers give all calls one id: a name at another index begins another call where the last one is all there
         or has another name. Others give each fragment an id of its own: without a name it is more of the same call,
         unless that is all there. Where there is no index, a name begins another call. Without ids, see
