@@ -414,11 +414,12 @@ def _check_blanks(where: str, form: Form) -> None:
         ended = re.compile(expand(pattern)).match
         blank = next(filter(ended, (*_WHITE_SPACE, *_SET_APART)), None) if pattern else None
         if blank is not None:
-            hint = "; leave it out, as the arguments end by themselves"
-            hint = "; what its line's end alone closes has no row" if form.body == "parameters" else hint
+            hint = "leave it out, as the arguments end by themselves"
+            if form.body == "parameters":
+                hint = "what its line's end alone closes has no row"
             raise AssertionError(
                 f"{where}.{field}: expected a pattern that holds a sign, found one that matches {blank!r} alone, "
-                f"{ending}{hint}"
+                f"{ending}; {hint}"
             )
     heads = [("head", form.head), *((f"loose_heads[{at}]", head) for at, head in enumerate(form.loose_heads))]
     for field, pattern in heads:
