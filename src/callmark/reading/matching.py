@@ -32,7 +32,7 @@ _APART_FROM: Final = 512  # characters from which on each first character of a `
 
 REMEMBERED_LENGTH: Final = 64
 """Characters of a text about which an answer is remembered."""
-_REMEMBERED: Final = 256  # answers; where there are so many, all are forgotten
+_REMEMBERED: Final = 1024  # answers; where there are so many, all are forgotten
 _Answer = TypeVar("_Answer")
 
 

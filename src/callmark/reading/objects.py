@@ -162,8 +162,8 @@ class ObjectReader:
     @property
     def stops(self) -> Callable[[str], object] | None:
         """What finds in a chunk of a string what does not pass as it is; None outside of strings."""
-        stops: Callable[[str], object] | None = self._row[""].stops
-        return stops
+        meaning: _Meaning = self._row[""]
+        return meaning.stops
 
     def rewritten(self, chunk: str) -> str | None:
         """As of `pairs.PairsReader`: here all that does not pass as it is must be read closely."""
@@ -177,18 +177,20 @@ class ObjectReader:
         row = self._row
         if not at and len(buffer) <= _LOOP_LENGTH and self._stack:
             at = -1
-            try:
-                for char in buffer:
-                    row = row[char]
-                    at += 1
-            except KeyError:
-                meaning = row[""]
+            after: _Row | None = row
+            for char in buffer:
+                after = row.get(char)
+                if after is None:
+                    break
+                row = after
+                at += 1
+            meaning: _Meaning = row[""]
+            if after is None:
                 if not (meaning.comma or meaning.open or meaning.quoted):
                     return self._by_place(row, buffer, at + 1, base)
                 if meaning.back is not None:
                     return self._by_place(meaning.back, buffer, at, base)
             else:
-                meaning = row[""]
                 if not (meaning.comma or meaning.open or meaning.quoted):
                     self._row = row
                     return at + 1

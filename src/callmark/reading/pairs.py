@@ -124,7 +124,7 @@ class PairsReader:
         while at < size and self.status == OPEN:
             char = buffer[at]
             if self.quote:
-                run = _RUNS[self.quote].match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
+                run: int = _RUNS[self.quote].match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches
                 if run > at:
                     out.append(buffer[at:run] if self.quote == '"' else to_double(buffer[at:run]))
                     at = run
