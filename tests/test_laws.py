@@ -73,6 +73,7 @@ from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
 from callmark.reading.matching import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, prefix
+from callmark.reading.pairs import BARE_VALUE, PAIR_HOLD, WORD_WAITS
 from callmark.reading.patterns import patterns, section
 from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, reach, sample_texts
@@ -1420,6 +1421,27 @@ def test_a_derived_pattern_knows_every_unfinished_beginning(pattern, data):
     assert (re.match(unfinished(pattern), text) is not None) == expected
     assert Pattern(pattern).may_match(text, 0) == expected
     assert (Pattern(pattern).waits(text) is not None) == expected
+
+
+WORDS_AND_SIGNS = (
+    "a", "8", "-", "$", "@", ".", "é", "\x85", "\ud800", "“", "，", "b'", "rb'", "'", '"', "=", "(", ")", "[", "{", ",",
+    ", ", " ", "\t", "\n", "\r\n", "\n" * 63, "\n" * 64, " " * 63, "k" * 127, "k" * 128, "x" * 100,
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS_AND_SIGNS), min_size=1, max_size=7).map("".join))
+@example("8,-")
+@example("8," + "k" * 128)
+@example("8," + "k" * 129)
+@example("8," + "\n" * 64 + "$")
+@example("8," + "\n" * 65)
+@example("8\n,k" + "\n" * 64)
+@example("x" * PAIR_HOLD)
+@example("x" * (PAIR_HOLD + 1))
+@settings(max_examples=settings.default.max_examples * 10)
+def test_a_word_waits_for_what_its_pattern_waits_for(held):
+    assume(BARE_VALUE.match(held) is None)
+    assert (WORD_WAITS(held) is not None) == (len(held) <= PAIR_HOLD and BARE_VALUE.may_match(held, 0))
 
 
 def looked_ahead() -> list[str]:

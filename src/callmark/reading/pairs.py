@@ -24,13 +24,13 @@ from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
 from callmark.reading.words import PYTHON_LITERALS, scalar
 
-_PAIR_HOLD: Final = 200  # characters that are waited for: a value and the next key
+PAIR_HOLD: Final = 200  # characters that are waited for: a value and the next key
 
 _WS: Final = expand("{ws}")
 _NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_WS}(?P<equals>=)"
 _END: Final = rf"{_WS}(?:,{_WS}{_NEXT}|\))"
 _FIRST_KEY: Final = Pattern(_WS + _NEXT)
-_BARE_VALUE: Final = Pattern(f"({BARE}){_END}")
+BARE_VALUE: Final = Pattern(f"({BARE}){_END}")
 _BEHIND_VALUE: Final = Pattern(rf"[\"'\]}}]{_END}")
 _LITERAL: Final = "|".join(("true", "false", "null", *PYTHON_LITERALS))
 _SCALAR_BEFORE_SIGN: Final = (
@@ -51,14 +51,12 @@ _FIRST: Final = {"{": ("}", FIRST_KEY), "[": ("]", FIRST_ITEM)}
 _FRAMES: Final = {"}": "d", "]": "l"}
 
 
-def _word_waits(held: str) -> object:
-    """As `_BARE_VALUE.waits`, in half the time where the answer is not remembered: values seldom come again.
+WORD_WAITS: Final = re.compile(
+    rf"(?!(?s:.){{{PAIR_HOLD + 1}}}){BARE}{_WS}(?:,{_WS}(?:[$@\-]?+(?:[^\W\d][\w.\-]{{0,127}}+{_WS})?+)?+)?+\Z"
+).match
+"""What could become a match of `BARE_VALUE`: no answer is remembered, as values seldom come again."""
 
-    What more text could make a match is none: it lacks the sign with which all matches end.
-    """
-    return _BARE_VALUE.may_match(held, 0) or None
-
-
+_PLAIN_STRING: Final = re.compile(r"""([\"'])(?!\1|\\|[A-Za-z](?::\\|:?\Z)|\Z)""").match  # neither quote nor path
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE}
 _STOPS: Final = {'"': STOPS_DOUBLE, "'": re.compile(r"['\"\\\x00-\x1f\ud800-\udfff]").search}
 
@@ -108,10 +106,10 @@ class PairsReader:
     @property
     def waits(self) -> Callable[[str], object] | None:
         """What tells of the rest that is handed in again whether it is still too short to decide about; or None."""
-        return None if self._waits is None else self._still
+        return self._waits if self._waits is None or self._waits is WORD_WAITS else self._still
 
     def _still(self, held: str) -> object:
-        return None if self._waits is None or len(held) > _PAIR_HOLD else self._waits(held)
+        return None if self._waits is None or len(held) > PAIR_HOLD else self._waits(held)
 
     def feed(self, buffer: str, at: int, base: int) -> int:
         """Read `buffer` from index `at`, a position of the stream being `base` + index; return the next index.
@@ -152,15 +150,16 @@ class PairsReader:
                         continue
                     pattern = _BEHIND_VALUE
             elif char in "\"'":
-                head = buffer[at : at + 4]
-                if head[1:2] == char:
-                    if len(head) < 3:
+                if _PLAIN_STRING(buffer, at) is None:
+                    head = buffer[at : at + 4]
+                    if head[1:2] == char:
+                        if len(head) < 3:
+                            return at
+                    elif len(head) < 4 and may_begin_path(head[1:]):
                         return at
-                elif len(head) < 4 and may_begin_path(head[1:]):
-                    return at
-                if head[2:3] == char == head[1] or head[1] == "\\" or begins_path(head[1:]):  # or another escape
-                    self.status = STUCK
-                    return at
+                    if head[2:3] == char == head[1] or head[1] == "\\" or begins_path(head[1:]):  # or another escape
+                        self.status = STUCK
+                        return at
                 out.append('"')
                 self.quote = char
                 self._is_key = self.state == KEY or self.state == FIRST_KEY
@@ -187,11 +186,13 @@ class PairsReader:
                     return at
                 pattern = _IN_CONTAINER
             else:
-                pattern = _BARE_VALUE
+                pattern = BARE_VALUE
             found = pattern.match(buffer, at)
             if found is None:
-                if size - at <= _PAIR_HOLD and pattern.may_match(buffer, at):
-                    self._waits = _word_waits if pattern is _BARE_VALUE else pattern.waits
+                if pattern is BARE_VALUE and WORD_WAITS(buffer, at) is not None:
+                    self._waits = WORD_WAITS
+                elif pattern is not BARE_VALUE and size - at <= PAIR_HOLD and pattern.may_match(buffer, at):
+                    self._waits = pattern.waits
                 else:
                     self.status = STUCK
                 return at
@@ -199,14 +200,14 @@ class PairsReader:
                 self.quote = ""
                 char = '"'
             declared = None
-            if pattern is _BARE_VALUE and self._parameters is not None:
+            if pattern is BARE_VALUE and self._parameters is not None:
                 word = found[1]
                 if "=" in word and pair_in_word(word, self._parameters.names, self.keys[-1], 0, len(word)) >= 0:
                     self.status = STUCK
                     return at
                 declared = self._parameters.declared(self.keys[-1])
             start, at = at, found.end()
-            if pattern is _BARE_VALUE:
+            if pattern is BARE_VALUE:
                 out.append(scalar(found[1].rstrip(" \t"), declared))
             elif pattern is _BEHIND_VALUE:
                 out.append(char)
