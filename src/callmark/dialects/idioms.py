@@ -46,6 +46,9 @@ MEANT_IN_ANY_WORDS: Final = _in_any_words(f"(?:{META}){{0,2}}+", FEW, "(?:(?:too
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){0,127}+)(?P<escaped>)"
 """A name as Markdown escapes it."""
 
+ANY_QUOTED_NAME: Final = r"[\"']?{name}[\"']?"
+"""A name in any quotes, or in none."""
+
 KEY: Final = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"
 """A key in any quotes, or in none."""
 
@@ -69,6 +72,9 @@ KEY_BEHIND: Final = (
 
 TYPE: Final = "(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
 """Of what kind a value is, as a tag says it."""
+
+IS_TEXT: Final = r"string=\"(?:(?P<text>true)|(?P<json>false))\""
+"""Whether a value is text, or else JSON, as a tag says it."""
 
 COMMAND_TAGS: Final = (
     r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
@@ -147,6 +153,13 @@ def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: 
     value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
     found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
     return rf"\r?\n(?=<{found})|<(?={found})"
+
+
+def swapped(tail: str, value_end: str, behind: str) -> str:
+    """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
+    over: neither belongs to the value, to which the last of them would be the end.
+    """
+    return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
 
 
 def empty(tag: str) -> str:

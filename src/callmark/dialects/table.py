@@ -13,7 +13,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from callmark.dialects.model import Dialect, Form
-from callmark.dialects.rows.attributes import COHERE, DSML, INVOKE, KIMI_K3, MINICPM5, MINIMAX_M3, QWEN_XML
+from callmark.dialects.rows.attributes import INVOKE, MINICPM5, QWEN_XML
 from callmark.dialects.rows.channels import BEAM, HARMONY
 from callmark.dialects.rows.envelopes import FENCED, HERMES, LISTED, LLAMA, WRAPPED
 from callmark.dialects.rows.expressions import CALL, CALL_WORD, FUNCTIONGEMMA, GEMMA4, PYTHONIC
@@ -28,6 +28,7 @@ from callmark.dialects.rows.objects import (
     SOLAR_OPEN,
     TOOL_USE,
 )
+from callmark.dialects.rows.signed import COHERE, DSML, KIMI_K3, MINIMAX_M3
 from callmark.dialects.rows.tags import GLM, HUNYUAN, SOLAR_OPEN2, TOOLIFY
 
 _ROWS: tuple[Dialect, ...] = (

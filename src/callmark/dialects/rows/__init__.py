@@ -4,6 +4,7 @@
     objects       JSON objects of arguments, behind the tool's name
     expressions   `name(...)` as in a program, and `name{...}` with bare keys
     attributes    a tag for each argument; names and keys stand in the tags, as attributes or as their names
+    signed        the same, in tags whose names begin with a sign of the model's own
     tags          a tag for each argument; names and keys stand between tags, as values do
     channels      messages whose header names the tool
 

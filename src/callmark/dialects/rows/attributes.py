@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.idioms import (
-    ANY_QUOTED_KEY,
-    COMMAND_TAGS,
+    ANY_QUOTED_NAME,
+    IS_TEXT,
     KEY,
     KEY_BEHIND,
     MARKED_NAME,
     MORE,
     PARAMETER,
-    QUOTED_KEY,
     SOURCE,
-    TYPE,
     attributed,
     empty,
+    swapped,
     twice,
     unclosed,
 )
@@ -28,7 +27,6 @@ _WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # 
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _SIGN = "(?::[ ]?|[ ])"  # in the place of `=` between the word of a tag and a name
 _LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
-_IS_TEXT = r"string=\"(?:(?P<text>true)|(?P<json>false))\""  # or JSON, as a tag says it
 
 
 def _misspelt(name: str) -> str:
@@ -42,13 +40,6 @@ def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
     """
     ways = [respelled(tail), *certain, rf"{_misspelt(name)}(?={behind})"]
     return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
-
-
-def _swapped(tail: str, value_end: str, behind: str) -> str:
-    """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
-    over: neither belongs to the value, to which the last of them would be the end.
-    """
-    return rf"(?:{tail}|{value_end}){{ws}}{value_end}(?={behind})"
 
 
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
@@ -114,7 +105,7 @@ QWEN_XML = Dialect(
                 r"(?P<key>[^\W\d][\w.\-]{0,127}+)>",
             ),
             value_end="</parameter>",
-            loose_value_end=r"\r?\n" + _swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
+            loose_value_end=r"\r?\n" + swapped(_misspelt(_FUNCTION), "</parameter>", _QWEN_BEHIND),
             nested=(  # each of these words costs an exported grammar a fifth of its size
                 r"<tool_call>{ws}(?=<function=)|<seed:tool_call>{ws}(?=<function=)|"
                 rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
@@ -158,94 +149,6 @@ QWEN_XML = Dialect(
 )
 
 
-_NAME = r"[\"']?{name}[\"']?"
-_DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
-_DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
-
-
-_APART = r"[ \t\r\n]{1,8}+"  # between the attributes of a tag
-_IS = r"[ \t\r\n]{0,4}+=[ \t\r\n]{0,4}+"
-_WORDS = r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
-_OF_KIND = (
-    rf"(?:string|type){_IS}[\"']?"
-    r"(?:(?P<text>[Tt]rue|string)|(?P<json>[Ff]alse|number|integer|boolean|object|array|null))[\"']?"
-)
-
-
-def _otherwise(tag: str) -> tuple[str, str]:
-    """Return the patterns of a parameter's tag: name and kind in any order, blanks and quotes, and more attributes."""
-    begin, end = rf"{{ws}}<{tag}{_APART}", _more("") + r"[ \t\r\n]{0,4}+>"
-    return (
-        rf"{begin}name{_IS}{_WORDS}{_more('(?!string|type)')}(?:{_APART}{_OF_KIND})?{end}",
-        rf"{begin}{_OF_KIND}{_APART}name{_IS}{_WORDS}{end}",
-    )
-
-
-def _more(unless: str) -> str:
-    """Return the pattern of other attributes, which do not begin as `unless` says."""
-    return rf"(?:{_APART}{unless}[a-z_]{{1,32}}+{_IS}[\"'][^<>\"'\r\n]{{0,32}}+[\"']){{0,2}}+"
-
-
-def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
-    """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
-    invoke = f"{sign}(?i:invoke){_APART}"  # as models write it, too
-    section: dict[str, Any] = {
-        "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
-        "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{invoke}name{_IS})",),
-        "tail": rf"{{ws}}</{sign}invoke>",
-        "loose_tail": rf"(?={{ws}}(?:</{sign}{_DSML_CALLS}>|(?P<next><{sign}invoke name=)))",
-        "closer": rf"</{sign}{_DSML_CALLS}>",
-        **more,
-    }
-    return (
-        Form(
-            head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
-            loose_heads=(rf"<{invoke}name{_IS}{_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",),
-            body="json",
-            **section,
-        ),
-        Form(
-            head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
-            loose_heads=(rf"<{invoke}name{_IS}{_NAME}[ \t\r\n]{{0,4}}+>",),
-            body="parameters",
-            parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?>",
-            loose_parameters=_otherwise(sign + PARAMETER),
-            value_end=rf"</{sign}parameter>",
-            loose_value_end=_swapped(
-                rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
-            ),
-            unclosed=unclosed(
-                rf"{sign}parameter name={ANY_QUOTED_KEY}(?:[ ]string=\"(?:true|false)\")?>",
-                rf"{sign}parameter name=",
-                rf"/{sign}parameter>",
-                rf"/{sign}invoke>",
-                rf"/{sign}{_DSML_CALLS}>|{sign}invoke name=",
-                sign.lstrip("\\")[0],
-            ),
-            **section,
-        ),
-    )
-
-
-DSML = Dialect(
-    name="dsml",
-    title='<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">…</｜DSML｜parameter></…>',
-    models="DeepSeek V3.2, V4 and V4.1; GigaChat 3.5 with GCML for DSML",
-    source=SOURCE + ": deepseek_v32, deepseek_v4, deepseek_v41, gigachat35",
-    results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
-    forms=_dsml(_DSML),
-    variants=_dsml(r"\|DSML\|[ ]?", repairs=("opener-spelling",)),
-    tags=(empty(_DSML + _DSML_CALLS),),
-    writing=Writing(
-        form=1,
-        opener="<｜DSML｜tool_calls>\n",
-        call='<｜DSML｜invoke name="{name}">\n{arguments}</｜DSML｜invoke>',
-        parameter='<｜DSML｜parameter name="{key}" string="{is_text}">{value}</｜DSML｜parameter>\n',
-        closer="\n</｜DSML｜tool_calls>",
-    ),
-)
-
-
 _INVOKE = "inv[oevk]{2,5}+s?"  # as models spell it in a closing tag
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _OWN = "a(?:tem|ntml)"  # the prefix of Muse's tags, and of Claude's
@@ -266,7 +169,7 @@ INVOKE = Dialect(
     forms=(
         Form(
             **_INVOKE_SECTION,
-            head=rf"<invoke name={_NAME}>{{ws}}(?=\{{)",
+            head=rf"<invoke name={ANY_QUOTED_NAME}>{{ws}}(?=\{{)",
             loose_heads=(rf"<invoke name=[\"']{MARKED_NAME}[\"']>{{ws}}(?=\{{)",),
             body="json",
             tail=r"{ws}</invoke>",
@@ -274,14 +177,14 @@ INVOKE = Dialect(
         ),
         Form(
             **_INVOKE_SECTION,
-            head=rf"<invoke name={_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
+            head=rf"<invoke name={ANY_QUOTED_NAME}>(?={{ws}}</?(?:parameter|invoke|{_INVOKES})[ >])",
             loose_heads=(
                 rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
                 # A word as the value, no text: else any text could go on with what is cut in it.
                 r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
-                rf"[ ]name={_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
-                rf"<invoke name={_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
+                rf"[ ]name={ANY_QUOTED_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
+                rf"<invoke name={ANY_QUOTED_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
                 rf"<invoke name=[\"']{MARKED_NAME}[\"']>(?={{ws}}</?(?:parameter|invoke)[ >])",
                 r"<invoke(?:[ ]name=(?:\"\"|'')?)?(?P<nameless>)>(?={ws}<parameter[ ]name=)",
@@ -289,15 +192,15 @@ INVOKE = Dialect(
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",
             loose_parameters=(
-                rf"{{ws}}<parameter name={KEY}[ ]{_IS_TEXT}>",
+                rf"{{ws}}<parameter name={KEY}[ ]{IS_TEXT}>",
                 _LOOSELY,
                 "{ws}<" + PARAMETER + KEY_BEHIND,
             ),
             value_end="</parameter>",
-            loose_value_end=r"\r?\n" + _swapped(
+            loose_value_end=r"\r?\n" + swapped(
                 _misspelt(_INVOKE), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
             ),
-            nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={_NAME}>(?=\r?\n)",
+            nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={ANY_QUOTED_NAME}>(?=\r?\n)",
             unclosed=(
                 rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
                 r"|<parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
@@ -355,39 +258,6 @@ INVOKE = Dialect(
 )
 
 
-_MM = r"<\]minimax\[>\["  # behind a bracket, with which no marker may begin: every list of JSON ends in it
-MINIMAX_M3 = Dialect(
-    name="minimax_m3",
-    title=']<]minimax[>[<invoke name="f">]<]minimax[>[<key>value]<]minimax[>[</key>]<]minimax[>[</invoke>',
-    models="MiniMax M3",
-    source=SOURCE + ": minimax_m3",
-    results=(rf"\]?{_MM}</?(?:tool|function)_?(?:response|result)s?>",),
-    forms=(
-        Form(
-            opener=rf"{_MM}<tool_call>{{ws}}](?={_MM}<invoke name=)",
-            head=rf"{_MM}<invoke name=\"{{name}}\">",
-            body="parameters",
-            parameter=rf"{{ws}}]{_MM}<(?P<key>(?!invoke[ ])[^ \t\r\n<>/\"'][^<>/\"'\r\n]{{0,255}}+)>",
-            value_end=rf"]{_MM}</(?!invoke>|tool_call>)[^<>/\r\n]{{1,256}}+>",
-            nested=rf"]{_MM}<[^/]",
-            item="item",
-            tail=rf"{{ws}}]{_MM}</invoke>",
-            loose_tail=rf"(?={{ws}}]{_MM}(?:</tool_call>|(?P<next><invoke name=)))",
-            separator=r"{ws}]",
-            closer=rf"{{ws}}]{_MM}</tool_call>",
-        ),
-    ),
-    tags=(r"<(?:(?P<closes>/)|(?P<opens>))mm:think>",),
-    writing=Writing(
-        opener="<]minimax[>[<tool_call>\n]",
-        call='<]minimax[>[<invoke name="{name}">{arguments}]<]minimax[>[</invoke>',
-        parameter="]<]minimax[>[<{key}>{value}]<]minimax[>[</{key}>",
-        separator="\n]",
-        closer="\n]<]minimax[>[</tool_call>",
-    ),
-)
-
-
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
 MINICPM5 = Dialect(
     name="minicpm5",
@@ -425,146 +295,5 @@ MINICPM5 = Dialect(
     writing=Writing(
         call='<function name="{name}">{arguments}</function>',
         parameter='<param name="{key}">{value}</param>',
-    ),
-)
-
-
-_COFL = r"<cofl:tool_call(?:[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\")?[ ]name=\"{name}\">"
-_COFL_OTHERWISE = r"<cofl:tool_call[ ]name=\"{name}\"[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\">"
-_COFL_KEY = "[ ]name=" + QUOTED_KEY
-_COFL_KINDS = "(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))"
-_COFL_TYPE = rf"[ ]type=\"{_COFL_KINDS}\">"
-_COFL_CALLS: dict[str, Any] = {
-    "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
-    "key_encoding": "xml",
-    "tail": r"{ws}</cofl:tool_call>",
-    "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
-    "closer": r"</cofl:tool_calls>",
-}
-
-
-def _cofl_otherwise(tag: str, attribute: str, kinds: str) -> tuple[str, str]:
-    """Return the patterns of a value's tag: its attributes in any order, with other blanks and quotes."""
-    key = rf"{_APART}name{_IS}[\"'](?P<key>[^<>\"'\r\n]{{1,256}}+)[\"']"
-    kind = rf"{_APART}{attribute}{_IS}[\"']{kinds}[\"']"
-    return rf"{{ws}}<cofl:{tag}{key}{kind}[ \t\r\n]{{0,4}}+>", rf"{{ws}}<cofl:{tag}{kind}{key}[ \t\r\n]{{0,4}}+>"
-
-
-_COFL_BEHIND = r"{ws}(?:</cofl:tool_calls>|<cofl:tool_call[ ])"
-COHERE = Dialect(
-    name="cohere",
-    title='<cofl:tool_calls><cofl:tool_call id="0" name="f"><cofl:value name="k" type="raw">…</cofl:value></…></…>',
-    models="Cohere's Command 5",
-    source="the parser and the template `cmd5` of cohere-melody 0.15.3",
-    results=(r"<cofl:tool_results?[ >]",),
-    forms=(
-        Form(
-            **_COFL_CALLS,
-            head=_COFL + r"(?={ws}<cofl:tool_param[ ])",
-            loose_heads=(_COFL_OTHERWISE + r"(?={ws}<cofl:tool_param[ ])",),
-            body="parameters",
-            parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{_IS_TEXT}>",
-            loose_parameters=_cofl_otherwise("tool_param", "string", "(?:(?P<text>true)|(?P<json>false))"),
-            value_end="</cofl:tool_param>",
-            loose_value_end=_swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
-            unclosed=unclosed(
-                rf"cofl:tool_param[ ]name={ANY_QUOTED_KEY}[ ]string=\"(?:true|false)\">",
-                "cofl:tool_param[ ]",
-                "/cofl:tool_param>",
-                "/cofl:tool_call>",
-                "/cofl:tool_calls>|cofl:tool_call[ ]",
-                "c",
-            ),
-        ),
-        Form(
-            **_COFL_CALLS,
-            head=_COFL,
-            loose_heads=(_COFL_OTHERWISE,),
-            body="parameters",
-            parameter="{ws}<cofl:value" + _COFL_KEY + _COFL_TYPE,
-            member="{ws}<cofl:value" + _COFL_TYPE,
-            loose_parameters=_cofl_otherwise("value", "type", _COFL_KINDS),
-            value_end="</cofl:value>",
-            loose_value_end=_swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
-            unclosed=unclosed(
-                rf"cofl:value(?:[ ]name={ANY_QUOTED_KEY})?[ ]type=\"(?:raw|json|dict|list)\">",
-                "cofl:value[ ]",
-                "/cofl:value>",
-                "/cofl:tool_call>",
-                "/cofl:tool_calls>|cofl:tool_call[ ]",
-                "c",
-            ),
-        ),
-    ),
-    tags=COMMAND_TAGS,
-    writing=Writing(
-        form=1,
-        opener="<cofl:tool_calls>",
-        call='<cofl:tool_call id="{id}" name="{name}">{arguments}</cofl:tool_call>',
-        parameter='<cofl:value name="{key}" type="{is_text}">{value}</cofl:value>',
-        is_text=("raw", "json"),
-        separator="",
-        closer="</cofl:tool_calls>",
-        id="{id}",
-        default_id="{name}:{index}",
-    ),
-)
-
-
-_K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
-KIMI_K3 = Dialect(
-    name="kimi_k3",
-    title='<|open|>call tool="f"<|sep|><|open|>argument key="k" type="string"<|sep|>…<|close|>call<|sep|>',
-    models="Kimi K3",
-    source=SOURCE + ": kimi_k3",
-    forms=(
-        Form(
-            opener=r"<\|open\|>tools<\|sep\|>",
-            head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
-            body="json",
-            tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
-            loose_tail=(
-                r"{ws}<\|close\|>call<\|sep\|>|(?:{ws}<\|close\|>json<\|sep\|>)?"
-                r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))"
-            ),
-            closer=r"<\|close\|>tools<\|sep\|>",
-        ),
-        Form(
-            opener=r"<\|open\|>tools<\|sep\|>",
-            head=_K3_CALL,
-            loose_heads=(r"<\|open\|>call index=\"[0-9]{1,9}+\"[ ]tool=\"{name}\"<\|sep\|>",),
-            body="parameters",
-            parameter=rf"{{ws}}<\|open\|>argument key={QUOTED_KEY}(?:[ ]type=\"{TYPE}\")?<\|sep\|>",
-            loose_parameters=(rf"{{ws}}<\|open\|>argument[ ]type=\"{TYPE}\"[ ]key={QUOTED_KEY}<\|sep\|>",),
-            value_end=r"<\|close\|>argument<\|sep\|>",
-            unclosed=unclosed(
-                rf"\|open\|>argument key={ANY_QUOTED_KEY}(?:[ ]type=\"[a-z]{{4,7}}+\")?<\|sep\|>",
-                r"\|open\|>argument key=",
-                r"\|close\|>argument<\|sep\|>",
-                r"\|close\|>call<\|sep\|>",
-                r"\|close\|>tools<\|sep\|>|\|open\|>call tool=",
-                "|",
-            ),
-            nested=_K3_CALL,
-            key_encoding="xml",
-            tail=r"{ws}<\|close\|>call<\|sep\|>",
-            loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))",
-            closer=r"<\|close\|>tools<\|sep\|>",
-        ),
-    ),
-    tags=(
-        # With blanks, as some decoders put them around special tokens.
-        r"<\|open\|>[ ]?think(?P<opens>)[ ]?<\|sep\|>",
-        r"<\|close\|>[ ]?think(?P<closes>)[ ]?<\|sep\|>",
-        r"<\|open\|>[ ]?response(?P<answers>)[ ]?<\|sep\|>",
-        r"<\|(?:open|close)\|>[ ]?(?:response|message)[ ]?<\|sep\|>",
-    ),
-    writing=Writing(
-        form=1,
-        opener="<|open|>tools<|sep|>",
-        call='<|open|>call tool="{name}" index="{number}"<|sep|>{arguments}<|close|>call<|sep|>',
-        parameter='<|open|>argument key="{key}" type="{type}"<|sep|>{value}<|close|>argument<|sep|>',
-        separator="",
-        closer="<|close|>tools<|sep|>",
     ),
 )
