@@ -155,6 +155,11 @@ def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: 
     return rf"\r?\n(?=<{found})|<(?={found})"
 
 
+def forgotten(closer: str, begin: str) -> str:
+    """Return the pattern of a tail that was forgotten before the section's `closer`, or what begins the next call."""
+    return rf"(?={{ws}}(?:{closer}|(?P<next>{begin})))"
+
+
 def swapped(tail: str, value_end: str, behind: str) -> str:
     """Return the pattern of a value's closer behind the call's, or twice, where what is `behind` shows that the call is
     over: neither belongs to the value, to which the last of them would be the end.

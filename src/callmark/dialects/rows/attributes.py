@@ -15,6 +15,7 @@ from callmark.dialects.idioms import (
     SOURCE,
     attributed,
     empty,
+    forgotten,
     swapped,
     twice,
     unclosed,
@@ -152,7 +153,7 @@ QWEN_XML = Dialect(
 _INVOKE = "inv[oevk]{2,5}+s?"  # as models spell it in a closing tag
 _INVOKES = "(?:function_calls|minimax:tool_call|dots_function_call)"
 _OWN = "a(?:tem|ntml)"  # the prefix of Muse's tags, and of Claude's
-_INVOKE_OVER = rf"(?={{ws}}(?:</{_INVOKES}>|(?P<next><invoke name=)))"  # a call whose own closer is missing
+_INVOKE_OVER = forgotten(f"</{_INVOKES}>", "<invoke name=")
 _INVOKE_SECTION: dict[str, Any] = {
     "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke(?:[ ]name=|>{{ws}}<parameter[ ]name=))",
     "loose_openers": (
@@ -227,7 +228,7 @@ INVOKE = Dialect(
                 f"{_OWN}:parameter", f"/{_OWN}:invoke>", f"/{_OWN}:function_calls>|{_OWN}:invoke name=", "a"
             ),
             tail=rf"{{ws}}</{_OWN}:invoke>",
-            loose_tail=rf"(?={{ws}}(?:</{_OWN}:function_calls>|(?P<next><{_OWN}:invoke name=)))",
+            loose_tail=forgotten(f"</{_OWN}:function_calls>", f"<{_OWN}:invoke name="),
             closer=f"</{_OWN}:function_calls>",
         ),
     ),

@@ -1,6 +1,6 @@
 """Rows of calls as those of `attributes`, in tags whose names begin with a sign of the model's own.
 
-No other text has such tags, so none of them is guessed at but by its attributes.
+Nothing else is written in such tags, so no other names are taken for theirs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from callmark.dialects.idioms import (
     SOURCE,
     TYPE,
     empty,
+    forgotten,
     swapped,
     unclosed,
 )
@@ -54,7 +55,7 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
         "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
         "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{invoke}name{_IS})",),
         "tail": rf"{{ws}}</{sign}invoke>",
-        "loose_tail": rf"(?={{ws}}(?:</{sign}{_DSML_CALLS}>|(?P<next><{sign}invoke name=)))",
+        "loose_tail": forgotten(f"</{sign}{_DSML_CALLS}>", f"<{sign}invoke name="),
         "closer": rf"</{sign}{_DSML_CALLS}>",
         **more,
     }
@@ -149,7 +150,7 @@ _COFL_CALLS: dict[str, Any] = {
     "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
     "key_encoding": "xml",
     "tail": r"{ws}</cofl:tool_call>",
-    "loose_tail": r"(?={ws}(?:</cofl:tool_calls>|(?P<next><cofl:tool_call[ ])))",
+    "loose_tail": forgotten("</cofl:tool_calls>", "<cofl:tool_call[ ]"),
     "closer": r"</cofl:tool_calls>",
 }
 
@@ -222,6 +223,9 @@ COHERE = Dialect(
 )
 
 
+_K3_CLOSER = r"<\|close\|>tools<\|sep\|>"
+_K3_FORGOTTEN = forgotten(_K3_CLOSER, r"<\|open\|>call tool=")
+_K3_SECTION: dict[str, Any] = {"opener": r"<\|open\|>tools<\|sep\|>", "closer": _K3_CLOSER}
 _K3_CALL = r"<\|open\|>call tool=\"{name}\"(?:[ ]index=\"[0-9]{1,9}+\")?<\|sep\|>"
 KIMI_K3 = Dialect(
     name="kimi_k3",
@@ -230,18 +234,14 @@ KIMI_K3 = Dialect(
     source=SOURCE + ": kimi_k3",
     forms=(
         Form(
-            opener=r"<\|open\|>tools<\|sep\|>",
+            **_K3_SECTION,
             head=_K3_CALL + r"{ws}<\|open\|>json(?:[ ]type=\"object\")?<\|sep\|>{ws}(?=\{)",
             body="json",
             tail=r"{ws}<\|close\|>json<\|sep\|>{ws}<\|close\|>call<\|sep\|>",
-            loose_tail=(
-                r"{ws}<\|close\|>call<\|sep\|>|(?:{ws}<\|close\|>json<\|sep\|>)?"
-                r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))"
-            ),
-            closer=r"<\|close\|>tools<\|sep\|>",
+            loose_tail=r"{ws}<\|close\|>call<\|sep\|>|(?:{ws}<\|close\|>json<\|sep\|>)?" + _K3_FORGOTTEN,
         ),
         Form(
-            opener=r"<\|open\|>tools<\|sep\|>",
+            **_K3_SECTION,
             head=_K3_CALL,
             loose_heads=(r"<\|open\|>call index=\"[0-9]{1,9}+\"[ ]tool=\"{name}\"<\|sep\|>",),
             body="parameters",
@@ -259,8 +259,7 @@ KIMI_K3 = Dialect(
             nested=_K3_CALL,
             key_encoding="xml",
             tail=r"{ws}<\|close\|>call<\|sep\|>",
-            loose_tail=r"(?={ws}(?:<\|close\|>tools<\|sep\|>|(?P<next><\|open\|>call tool=)))",
-            closer=r"<\|close\|>tools<\|sep\|>",
+            loose_tail=_K3_FORGOTTEN,
         ),
     ),
     tags=(

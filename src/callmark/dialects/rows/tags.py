@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import KEY, MARKED_NAME, SOURCE, TYPE, empty, fenced, list_of, twice, unclosed
+from callmark.dialects.idioms import KEY, MARKED_NAME, SOURCE, TYPE, empty, fenced, forgotten, list_of, twice, unclosed
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
@@ -247,7 +247,7 @@ TOOLIFY = Dialect(
             unclosed="</function_call>",
             encoding="xml",
             tail=r"{ws}</function_call>",
-            loose_tail=r"(?={ws}(?:</function_calls>|(?P<next><function_call[ >])))",
+            loose_tail=forgotten("</function_calls>", "<function_call[ >]"),
             closer=r"</function_calls>",
         ),
     ),
