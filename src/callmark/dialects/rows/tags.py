@@ -104,9 +104,14 @@ _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags wit
 _VALUE_END = rf"</(?:ifm\|arg_value|arg_value){_SFX}>"
 _LOOSE_KEY, _LOOSE_KEY_END, _LOOSE_VALUE, _LOOSE_VALUE_END = _misspelt(_VALUE_END, r"(?:ifm\|)?(?i:arg)", _SFX)
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
+_HY_CALL = f"(?:iquest_tool_call|{_IFM})>"
+_HY_SEP = f"<tool_sep{_SFX}>"
+_HY_KEY = rf"(?:ifm\|)?arg_key{_SFX}>"
+_HY_VALUE = rf"(?:ifm\|)?arg_value{_SFX}>"
+_HY_CALLS_END = rf"</(?:ifm\|)?tool_calls{_SFX}>"
 _HUNYUAN_SECTION: dict[str, Any] = {
-    "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<(?:iquest_tool_call|{_IFM})>)",
-    "closer": rf"</(?:ifm\|)?tool_calls{_SFX}>",
+    "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<{_HY_CALL})",
+    "closer": _HY_CALLS_END,
 }
 HUNYUAN = Dialect(
     name="hunyuan",
@@ -120,57 +125,49 @@ HUNYUAN = Dialect(
         ),
         Form(
             **_HUNYUAN_SECTION,
-            head=(
-                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
-                rf"(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>|[\r\n]{{0,2}}+</(?:iquest_tool_call|{_IFM})>)"
-            ),
+            head=rf"<{_HY_CALL}{{ws}}{{name}}(?:{{ws}}{_HY_SEP})?(?={{ws}}<{_HY_KEY}|[\r\n]{{0,2}}+</{_HY_CALL})",
             body="parameters",
             parameter=(
-                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
-                rf"(?:<ifm\|arg_type>{TYPE}</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>"
+                rf"{{ws}}<{_HY_KEY}{{key}}</{_HY_KEY}{{ws}}"
+                rf"(?:<ifm\|arg_type>{TYPE}</ifm\|arg_type>{{ws}})?<{_HY_VALUE}"
             ),
             loose_parameters=(
                 rf"{{ws}}{_LOOSE_KEY}{{ws}}{KEY}{{ws}}{_LOOSE_KEY_END}{{ws}}{_LOOSE_VALUE}",
                 # As GLM's: on one line, and without any opener in it.
-                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>{{key}}</(?:ifm\|)?arg_key{_SFX}>{{ws}}(?P<missing>)"
-                rf"(?=[^<\[【［\r\n]{{1,180}}+</(?:ifm\|)?arg_value{_SFX}>)",
-                rf"{{ws}}<(?:ifm\|)?arg_key{_SFX}>(?P<key>[^<>\r\n]{{1,256}}+)(?P<unclosed>){{ws}}"
-                rf"<(?:ifm\|)?arg_value{_SFX}>",
+                rf"{{ws}}<{_HY_KEY}{{key}}</{_HY_KEY}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,180}}+</{_HY_VALUE})",
+                rf"{{ws}}<{_HY_KEY}(?P<key>[^<>\r\n]{{1,256}}+)(?P<unclosed>){{ws}}<{_HY_VALUE}",
             ),
             value_end=_VALUE_END,
             loose_value_end=(
                 rf"{_LOOSE_VALUE_END}(?={{ws}}(?:<(?:ifm\|)?arg_key[:>]|{_LOOSE_KEY}{{ws}}{KEY}{{ws}}{_LOOSE_KEY_END}{{ws}}"
-                rf"{_LOOSE_VALUE}|{respelled(f'</(?:iquest_tool_call|{_IFM})>')}|<end_of_tool_call{_SFX}>|"
-                rf"</(?:ifm\|)?tool_calls{_SFX}>))"
+                rf"{_LOOSE_VALUE}|{respelled(f'</{_HY_CALL}')}|<end_of_tool_call{_SFX}>|{_HY_CALLS_END}))"
             ),
             unclosed=unclosed(
-                rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}"
-                rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<(?:ifm\|)?arg_value{_SFX}>",
+                rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</{_HY_KEY}{{ws}}"
+                rf"(?:<ifm\|arg_type>[a-z]{{4,7}}+</ifm\|arg_type>{{ws}})?<{_HY_VALUE}",
                 rf"(?:ifm\|arg_key|arg_key){_SFX}>",
-                rf"/(?:ifm\|)?arg_value{_SFX}>",
-                rf"/(?:iquest_tool_call|{_IFM})>",
-                rf"/(?:ifm\|)?tool_calls{_SFX}>|(?:iquest_tool_call|{_IFM})>",
+                f"/{_HY_VALUE}",
+                f"/{_HY_CALL}",
+                rf"/(?:ifm\|)?tool_calls{_SFX}>|{_HY_CALL}",
                 "ait",
             ),
             nested=(
-                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{ANY_NAME}(?:{{ws}}<tool_sep{_SFX}>|{{ws}}<(?:ifm\|)?arg_key{_SFX}>)|"
+                rf"<{_HY_CALL}{{ws}}{ANY_NAME}(?:{{ws}}{_HY_SEP}|{{ws}}<{_HY_KEY})|"
                 r"<ifm\|tool_call>{ws}\{{ws}\"name\"{ws}:|<ifm\|tool_call>{ws}\[{ws}\{{ws}\"name\"{ws}:"
             ),
-            tail=rf"{{ws}}</(?:iquest_tool_call|{_IFM})>",
+            tail=rf"{{ws}}</{_HY_CALL}",
             loose_heads=(
-                rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:<tool_sep{_SFX}>{{ws}})?(?P<told>)"
-                rf"(?=<end_of_tool_call{_SFX}>)",
-                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?"
-                rf"(?=[ \t]{{0,16}}+\r?\n{{ws}}</(?:iquest_tool_call|{_IFM})>)",
-                rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}(?:{{ws}}<tool_sep{_SFX}>)?(?P<told>)(?={{ws}}{_LOOSE_KEY})",
-                rf"<(?:iquest_tool_call|{_IFM})>(?P<nameless>)(?:{{ws}}<tool_sep{_SFX}>)?(?={{ws}}<(?:ifm\|)?arg_key{_SFX}>"
-                rf"[^<>\r\n]{{1,256}}+</(?:ifm\|)?arg_key{_SFX}>{{ws}}<(?:ifm\|)?arg_(?:value|type){_SFX}>)",
+                rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:{_HY_SEP}{{ws}})?(?P<told>)(?=<end_of_tool_call{_SFX}>)",
+                rf"<{_HY_CALL}{{ws}}{{name}}(?:{{ws}}{_HY_SEP})?(?=[ \t]{{0,16}}+\r?\n{{ws}}</{_HY_CALL})",
+                rf"<{_HY_CALL}{{ws}}{{name}}(?:{{ws}}{_HY_SEP})?(?P<told>)(?={{ws}}{_LOOSE_KEY})",
+                rf"<{_HY_CALL}(?P<nameless>)(?:{{ws}}{_HY_SEP})?(?={{ws}}<{_HY_KEY}"
+                rf"[^<>\r\n]{{1,256}}+</{_HY_KEY}{{ws}}<(?:ifm\|)?arg_(?:value|type){_SFX}>)",
             ),
-            loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)|(?={{ws}}</(?:ifm\|)?tool_calls{_SFX}>)",
+            loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)|(?={{ws}}{_HY_CALLS_END})",
         ),
         Form(
             **_HUNYUAN_SECTION,
-            head=rf"<(?:iquest_tool_call|{_IFM})>{{ws}}{{name}}{{ws}}<tool_sep{_SFX}>{{ws}}{{object}}",
+            head=rf"<{_HY_CALL}{{ws}}{{name}}{{ws}}{_HY_SEP}{{ws}}{{object}}",
             body="json",
             tail=rf"{{ws}}<(?:/(?:iquest_tool_call|{_IFM})|end_of_tool_call{_SFX})>",
             loose_tail=rf"{{ws}}(?P<wrong></?arg_value{_SFX}>{{ws}}<end_of_tool_call{_SFX}>)",
