@@ -106,18 +106,18 @@ class EnvelopeReader(ValueReader):
         inside = self._stack[-1:] == ["O"]
         another = self._around.another if inside else self._around.another_behind
         behind = self._tolerant and self._state == KEY and self.complete and self._stack in _BEHIND_ARGUMENTS
-        if buffer[at] == "{" and another is not None and behind:
+        if another is not None and behind:
             begins = follows(another, buffer, at)
             if begins is None:
                 return at
             if begins:
                 self._pending.clear()
                 return self._split(self.sound, at)
-        if buffer[at] == "{" and self._lacks_key():
+        if self._lacks_key():
             is_object = follows(_OBJECT, buffer, at)
             if is_object is None:
                 return at
-            first = _FIRST_KEY.match(buffer, at) if is_object else None
+            first = _FIRST_KEY.match(buffer, at)
             if is_object and (first is None or not self._is_envelopes(first[1].lower())):
                 self._repair("key-spelling", base + at, base + at)
                 self._roles.add("arguments")
@@ -129,7 +129,7 @@ class EnvelopeReader(ValueReader):
     def _lacks_key(self) -> bool:
         """Whether an object may be the arguments, though a key is due: the name has come, and nothing of arguments."""
         named = self._roles == {"name"} and self.name is not None and not self._beside
-        return named and self._tolerant and self._state == KEY and self._stack[-1:] == ["E"]
+        return named and self._tolerant and self._stack[-1] == "E"
 
     def _is_envelopes(self, key: str) -> bool:
         """Whether a key in small letters is one of an envelope, as models spell it."""
@@ -212,7 +212,7 @@ class EnvelopeReader(ValueReader):
                 self.keys_beside.append(key)
             if role != "beside":
                 self._own.add(key)
-            elif self._tolerant and self._tools and "arguments" not in self._roles:
+            elif self._tools and "arguments" not in self._roles:
                 if not self._flat_keys:
                     self._flat_span = self._key_span
                 self._flat += "," if self._flat_keys else "{", quoted(key), ":"
@@ -240,7 +240,7 @@ class EnvelopeReader(ValueReader):
 
     def _begin_value(self, buffer: str, at: int, base: int) -> int:
         """As in ValueReader; an empty list for the arguments, as PHP writes an empty object, is none."""
-        if self._stack[-1:] == ["E"] and self._role == "arguments" and self._tolerant and buffer[at] == "[":
+        if self._stack[-1:] == ["E"] and self._role == "arguments" and self._tolerant:
             is_empty = follows(_EMPTY_LIST, buffer, at)
             if is_empty is None:
                 return at
@@ -275,7 +275,7 @@ class EnvelopeReader(ValueReader):
             self._take_no_name()
         elif self._role == "other":
             self._others += 1
-            if char == "{" and self._others == 1 and "arguments" not in self._roles:
+            if char == "{" and "arguments" not in self._roles:
                 written: list[str] = []
                 self._other = _Other(written, self._key, self._key_span, Span(base + at, base + at))
                 self._put_aside(written)
@@ -375,7 +375,7 @@ class EnvelopeReader(ValueReader):
     def _read_escaped(self, buffer: str, at: int, base: int) -> int:
         escaped, whole = self._escaped, self._stack[-1] == "E"
         at = super()._read_escaped(buffer, at, base)
-        if whole and escaped is not None and self._escaped is None:
+        if whole and escaped is not None:
             self.start = escaped.reader.start
         return at
 
@@ -399,8 +399,7 @@ class EnvelopeReader(ValueReader):
 
     def _begin_string(self, quote: str, buffer: str, at: int, base: int, *, is_key: bool) -> int:
         """As in ValueReader; but the quotes around arguments whose own ones are not escaped are dropped."""
-        of_arguments = not is_key and self._role == "arguments" and self._stack[-1] == "E"
-        if of_arguments and self._tolerant and quote == '"':
+        if not is_key and self._role == "arguments" and self._stack[-1] == "E" and self._tolerant:
             unescaped = follows(_UNESCAPED, buffer, at)
             if unescaped is None:
                 return at
@@ -408,7 +407,7 @@ class EnvelopeReader(ValueReader):
                 self._repair("string-arguments", base + at, base + at + 1)
                 self._in_quotes = True
                 return at + 1
-        if self._in_quotes and quote == '"':  # before a closer it is the outer one, and something is missing before it
+        if self._in_quotes:  # before a closer it is the outer one, and something is missing before it
             is_outer = follows(_OUTER_QUOTE, buffer, at)
             if is_outer is None:
                 return at
@@ -450,8 +449,8 @@ class EnvelopeReader(ValueReader):
             return at
         if "\\" in text:
             text = self._unmarked(json.loads(f'"{text}"'))
-        if self._role != "id" and self.faults and self.faults[-1].span.start > self.sound:
-            return at  # so it has no name
+        if self.faults and self.faults[-1].span.start > self.sound:
+            return at  # so it has no name, or no id
         if self._role == "other name":
             if 0 < len(text) <= 128:
                 self._other_name = text, self._key, self._key_span
@@ -460,10 +459,10 @@ class EnvelopeReader(ValueReader):
         elif self._role == "id":
             self.id = text
         else:
-            name = text.strip(" ") if self._tolerant else text
+            name = text.strip(" ")
             if name != text:
                 self._insert("odd-blank", Span(self.sound, base + at))
-            if not 0 < len(name) <= 128 or name[0] == " " or name[-1] == " ":
+            if not 0 < len(name) <= 128 or (name != text and not self._tolerant):
                 return self._die_in_role(at - 1)
             self.name = name
         return at
@@ -486,7 +485,7 @@ class EnvelopeReader(ValueReader):
         self._other = _Other(["{}"], self._key, self._key_span, place, Repair("null-arguments", place))
 
     def _unmarked(self, text: str) -> str:
-        """Return the name or id that ends without the backslashes that Markdown wants before underscores.
+        """Return the name that ends without the backslashes that Markdown wants before underscores; an id as it is.
 
         They are no escapes of JSON, and no tool's name holds any; one that is written as JSON wants it stays.
         """
@@ -500,8 +499,7 @@ class EnvelopeReader(ValueReader):
 
     def _take_key(self, word: str, at: int, base: int) -> None:
         super()._take_key(word, at, base)
-        if self._stack[-1] in "EF":
-            self._key = word
+        self._key = word
 
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
