@@ -64,7 +64,7 @@ def _supply_closers(inside: Embedded, place: int, out: list[str]) -> bool:
     """Close the brackets that are open in JSON which ends at a position; return whether that is all it lacks."""
     reader = inside.reader
     closers = reader.closers
-    if not closers or len(closers) > DEPTH:
+    if len(closers) > DEPTH:
         return False
     before = len(reader.repairs)
     inside.take(closers, place + len(closers), out)
@@ -408,16 +408,12 @@ class ParametersReader(BodyReader):
 
     def _read_cdata(self, buffer: str, at: int) -> int:
         end = buffer.find("]]>", at)
+        if end == at:
+            self._state = _VALUE
+            return end + 3
         if end < 0:
-            keep = 2 if buffer.endswith("]]") else 1 if buffer.endswith("]") else 0
-            stop = max(at, len(buffer) - keep)
-            return self._take(buffer[at:stop], at) if stop > at else at
-        if end > at:
-            stopped = self._take(buffer[at:end], at)
-            if self.status == DEAD:
-                return stopped
-        self._state = _VALUE
-        return end + 3
+            end = len(buffer) - (2 if buffer.endswith("]]") else 1 if buffer.endswith("]") else 0)
+        return self._take(buffer[at:end], at) if end > at else at
 
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
@@ -537,7 +533,7 @@ class ParametersReader(BodyReader):
         if tail == "\r":  # no line break, so it belongs to the value
             self._write(tail, at)
         if self._json is not None:
-            if self._whole and not self._json.begun:
+            if not self._json.begun:
                 self._repair("null-arguments", base + at, base + at)
                 self._sink.append("{}")
             elif not self._json.whole:
