@@ -37,9 +37,7 @@ CALL = Dialect(
                 _BEFORE_NAME + MARKED_NAME + r"{ws}(?P<empty>\])",
                 _BEFORE_NAME + rf"(?P<name>{ESCAPED_NAME}){{ws}}(?P<empty>\\\])",
                 r"\[{ws}[Cc]alling[ \t]{1,8}+tools?{ws}:{ws}{name}{ws}\(",  # as hosts show calls of the past
-                r"\[" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
-                "【" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
-                "［" + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])",
+                *(sign + CALL_WORD + r"[:：]{ws}{name}{ws}(?P<wide>[(（])" for sign in (r"\[", "【", "［")),
                 r"\[" + CALL_WORD + r":{ws}(?P<name>[^\W\d](?:[\w./\-]|:(?=[\w.:/\-])){0,127}+):?(?P<missing>)"
                 r"{ws}(?=\{{ws}(?:[\"'}]|[^\W\d]\w{0,63}+{ws}:))",
             ),

@@ -11,7 +11,8 @@ from callmark.dialects.notation import ANY_NAME
 from callmark.dialects.thoughts import THOUGHT_TAGS
 
 _OBJECT_OF_A_CALL = r"(?=\{{ws}\"(?:name|id|type|arguments|parameters)\"{ws}:)"
-_CALL_ID = r"(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
+_MISTRAL_CALL = r"\[TOOL_CALLS\]{ws}{name}{ws}(?:\[CALL_ID\]{ws}(?P<id>[0-9A-Za-z_\-]{1,64}+){ws})?"
+_MISTRAL_ARGS = _MISTRAL_CALL + r"\[ARGS\]{ws}"
 MISTRAL = Dialect(
     name="mistral",
     title='[TOOL_CALLS]f[ARGS]{...} or [TOOL_CALLS] [{"name": "f", "arguments": {...}}]',
@@ -19,10 +20,8 @@ MISTRAL = Dialect(
     source=SOURCE + ": mistral",
     forms=(
         list_of(r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)", r"{ws}\]", begins="["),
-        Form(
-            head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}{{object}}", body="json", begins="["
-        ),
-        Form(head=rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}(?=\{{)", body="json", begins="["),
+        Form(head=_MISTRAL_ARGS + "{object}", body="json", begins="["),
+        Form(head=_MISTRAL_CALL + r"(?=\{)", body="json", begins="["),
     ),
     variants=(
         without_brackets(r"\[TOOL_CALLS\]{ws}", _OBJECT_OF_A_CALL, begins="["),
@@ -32,7 +31,7 @@ MISTRAL = Dialect(
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
         ),
-        fenced(rf"\[TOOL_CALLS\]{{ws}}{{name}}{{ws}}{_CALL_ID}\[ARGS\]{{ws}}", begins="["),
+        fenced(_MISTRAL_ARGS, begins="["),
         Form(
             begins="[",
             head=r"\[TOOL_CALLS\]{name}\((?={ws}(?:[{)]|[^\W\d]\w{0,63}+{ws}=))",
@@ -51,6 +50,12 @@ MISTRAL = Dialect(
 _DS = r"(?:▁|\\?_|[ ])"  # between the words of a token, as distilled models spell it
 _DS_CALL = rf"<｜tool{_DS}call(?:s(?:{_DS}begin)?|{_DS}begin)｜>{{ws}}"  # the first stand for the section's opener too
 _DS_SEP = rf"<｜tool{_DS}sep｜>{{ws}}"
+_DS_NAMED = (
+    rf"{_DS_CALL}(?={ANY_NAME}{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
+)
+_DS_SECTION: dict[str, Any] = {
+    "opener": r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)", "closer": "<｜tool▁calls▁end｜>"
+}  # fmt: skip
 _DS_NEXT = rf"(?={{ws}}<｜tool{_DS}call(?:{_DS}begin|s{_DS}end)｜>)"
 DEEPSEEK = Dialect(
     name="deepseek",
@@ -59,15 +64,13 @@ DEEPSEEK = Dialect(
     source=SOURCE + ": deepseek_v3, deepseek_v31",
     forms=(
         Form(
-            opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
+            **_DS_SECTION,
             head=r"<｜tool▁call▁begin｜>{ws}function{ws}<｜tool▁sep｜>{ws}{name}{ws}```json{ws}{object}",
             loose_openers=(rf"<｜tool{_DS}calls{_DS}begin｜>{{ws}}(?={_DS_CALL})",),
             loose_heads=(
-                rf"{_DS_CALL}(?={ANY_NAME}{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
-                r"(?:```(?:json)?{ws})?(?=\{)",
+                _DS_NAMED + r"(?:```(?:json)?{ws})?(?=\{)",
                 rf"{_DS_CALL}function{{ws}}{_DS_SEP}{{name}}{{ws}}{{object}}",  # whatever fence is there, or none
-                rf"{_DS_CALL}(?={ANY_NAME}{{ws}}{_DS_SEP})(?:function{{ws}}{_DS_SEP})?{{name}}{{ws}}(?:{_DS_SEP})?"
-                rf"(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
+                rf"{_DS_NAMED}(?P<missing>)(?P<empty><｜tool{_DS}call{_DS}end｜>)",
             ),
             body="json",
             tail=r"{ws}```{ws}<｜tool▁call▁end｜>",
@@ -76,10 +79,9 @@ DEEPSEEK = Dialect(
                 r"|```(?={ws}<｜(?:end▁of▁sentence|tool▁outputs▁begin)｜>)"
                 rf"|```(?=[ \t]{{0,16}}+\r?\n{{ws}}[^ \t\r\n<]))|{_DS_NEXT}"
             ),
-            closer=r"<｜tool▁calls▁end｜>",
         ),
         Form(
-            opener=r"<｜tool▁calls▁begin｜>{ws}(?=<｜tool▁call▁begin｜>)",
+            **_DS_SECTION,
             head=(
                 r"<｜tool▁call▁begin｜>{ws}(?!function{ws}<｜tool▁sep｜>{ws}[^\W\d]){name}{ws}"
                 r"<｜tool▁sep｜>{ws}{object}"
@@ -87,7 +89,6 @@ DEEPSEEK = Dialect(
             body="json",
             tail=r"{ws}<｜tool▁call▁end｜>",
             loose_tail=_DS_NEXT,
-            closer=r"<｜tool▁calls▁end｜>",
         ),
     ),
     tags=(rf"<｜tool{_DS.replace('▁|', '', 1)}calls{_DS}end｜>", "<｜tool▁calls▁begin｜>{ws}<｜tool▁calls▁end｜>"),
@@ -213,6 +214,7 @@ SOLAR_OPEN = Dialect(
 )
 
 
+_TOOL_USE = r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}"
 TOOL_USE = Dialect(
     name="tool_use",
     title='<tool_use><name>f</name><arguments>{...}</arguments></tool_use>',
@@ -221,26 +223,24 @@ TOOL_USE = Dialect(
     results=(r"</?tool_use_result>",),
     forms=(
         Form(
-            head=r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}{object}",
+            head=_TOOL_USE + "{object}",
             body="json",
             loose_heads=(
-                r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}(?P<missing>)"
-                r"(?P<empty></arguments>{ws}</tool_use>)",
-                rf"<tool_use>{{ws}}<name>{{ws}}{MARKED_NAME}{{ws}}</name>{{ws}}<arguments>{{ws}}(?=\{{)",
+                _TOOL_USE + r"(?P<missing>)(?P<empty></arguments>{ws}</tool_use>)",
+                _TOOL_USE.replace("{name}", MARKED_NAME) + r"(?=\{)",
             ),
             tail=r"{ws}</arguments>{ws}</tool_use>",
             loose_tail=r"{ws}</arguments>(?={ws}<tool_use>)",
         ),
     ),
-    variants=(
-        fenced(r"<tool_use>{ws}<name>{ws}{name}{ws}</name>{ws}<arguments>{ws}", r"{ws}</arguments>{ws}</tool_use>"),
-    ),
+    variants=(fenced(_TOOL_USE, r"{ws}</arguments>{ws}</tool_use>"),),
     writing=Writing(
         call="<tool_use>\n  <name>{name}</name>\n  <arguments>{arguments}</arguments>\n</tool_use>",
     ),
 )
 
 
+_QWEN_AGENT = r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}"
 QWEN_AGENT = Dialect(
     name="qwen_agent",
     title="✿FUNCTION✿: f, and on the next line ✿ARGS✿: {...}",
@@ -250,7 +250,7 @@ QWEN_AGENT = Dialect(
     forms=(
         Form(
             begins="✿",
-            head=r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}{object}",
+            head=_QWEN_AGENT + "{object}",
             loose_heads=(
                 r"✿FUNCTION✿{ws}(?P<wide>[:：]){ws}{name}{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
                 r"✿FUNCTION✿{ws}[:：]{ws}" + MARKED_NAME + r"{ws}✿ARGS✿{ws}[:：]{ws}(?=\{)",
@@ -258,7 +258,7 @@ QWEN_AGENT = Dialect(
             body="json",
         ),
     ),
-    variants=(fenced(r"✿FUNCTION✿{ws}:{ws}{name}{ws}✿ARGS✿{ws}:{ws}", begins="✿"),),
+    variants=(fenced(_QWEN_AGENT, begins="✿"),),
     tags=(r"✿RETURN✿{ws}[:：]",),
     writing=Writing(call="✿FUNCTION✿: {name}\n✿ARGS✿: {arguments}"),
 )
@@ -317,7 +317,7 @@ REACT = Dialect(
                 # For what is no object: a model that needs no tool may say so, or leave the line empty.
                 r"Action:[ \t]{0,16}+(?!(?i:none|null|nothing|n/a)[ \t]{0,16}+\r?\n){name}[ \t]{0,16}+\r?\n"
                 r"[ \t]{0,16}+Action Input:[ \t]{0,16}+{object}",
-                r"Action:[ \t]{0,16}+" + MARKED_NAME + r"[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}(?=\{)",
+                _ACTION.replace("{name}", MARKED_NAME) + r"(?=\{)",
             ),
             body="json",
             **_STEP,

@@ -9,7 +9,7 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
 
-def _misspelt(value_end: str, begin: str, end: str = "") -> tuple[str, str, str, str]:
+def _misspelt_tags(value_end: str, begin: str, end: str = "") -> tuple[str, str, str, str]:
     """Return the patterns of the two tags of a key and the two of its value, with letters typed wrong, or blanks in
     them; that of the value's end only where it is not `value_end` itself. `begin` and `end` are those of their names.
 
@@ -31,7 +31,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     """
     call, key, value = f"{prefix}tool_call>", f"{prefix}{argument}_key>", f"{prefix}{argument}_value>"
     named = r"[^<>\r\n]{1,256}+"
-    loose_key, loose_key_end, loose_value, loose_value_end = _misspelt(f"</{value}", f"(?i:{prefix}{argument})")
+    loose_key, loose_key_end, loose_value, loose_value_end = _misspelt_tags(f"</{value}", f"(?i:{prefix}{argument})")
     bare = rf"|[\r\n]{{0,2}}+</{call}" if argument == "arg" else ""
     other_tail = "|<end_of_tool_call>" if bare and not prefix else ""  # Hunyuan's, whose opener is the same
     # The end of the call, and the next one.
@@ -102,7 +102,7 @@ GLM = Dialect(
 
 _SFX = "(?::[0-9A-Za-z]{1,16}+)?"  # some models end the names of their tags with a code of their own
 _VALUE_END = rf"</(?:ifm\|arg_value|arg_value){_SFX}>"
-_LOOSE_KEY, _LOOSE_KEY_END, _LOOSE_VALUE, _LOOSE_VALUE_END = _misspelt(_VALUE_END, r"(?:ifm\|)?(?i:arg)", _SFX)
+_LOOSE_KEY, _LOOSE_KEY_END, _LOOSE_VALUE, _LOOSE_VALUE_END = _misspelt_tags(_VALUE_END, r"(?:ifm\|)?(?i:arg)", _SFX)
 _IFM = rf"(?:ifm\|tool_call|tool_call){_SFX}"
 _HY_CALL = f"(?:iquest_tool_call|{_IFM})>"
 _HY_SEP = f"<tool_sep{_SFX}>"
@@ -221,6 +221,7 @@ SOLAR_OPEN2 = Dialect(
 )
 
 
+_TOOLIFY_OPENER = r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)"
 _NUMBER = r"(?:[ ](?:id|index)=[\"'][\w.:\-]{1,64}+[\"'])?"
 TOOLIFY = Dialect(
     name="toolify",
@@ -229,7 +230,7 @@ TOOLIFY = Dialect(
     source="Toolify and Luker, behaviour only",
     forms=(
         Form(
-            opener=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
+            opener=_TOOLIFY_OPENER,
             loose_openers=(r"<function_calls>{ws}(?=<function_call[ ]i)",),
             head=r"<function_call>{ws}<tool>{ws}{name}{ws}</tool>",
             loose_heads=(
@@ -240,7 +241,7 @@ TOOLIFY = Dialect(
             body="parameters",
             parameter=r"{ws}<args_json>",
             value_end="</args_json>",
-            nested=r"<(?:Function_[0-9A-Za-z]{1,32}+_Start/>{ws}<)?function_calls>{ws}(?=<function_call>)",
+            nested=_TOOLIFY_OPENER,
             unclosed="</function_call>",
             encoding="xml",
             tail=r"{ws}</function_call>",
