@@ -34,6 +34,7 @@ _BODIES: Final[dict[str, tuple[Body, ...]]] = {
 }
 """The bodies of which a field says something, where these are not all."""
 _BESIDE_OTHERS: Final = frozenset({"head", "opener", "separator", "parameter", "value_end", "tail"})
+"""Fields whose patterns stand beside others without brackets around them."""
 _MAYBE_NOTHING: Final = frozenset({"separator", "closer"})  # between calls, and behind them, nothing need stand
 _INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
 

@@ -26,9 +26,9 @@ Body = Literal["json", "envelope", "arguments", "braces", "parameters"]
 ID_KEYS: Final = frozenset(("id", "tool_call_id"))
 """Keys of an envelope under which the model's own id of a call stands; the second is that of Command R and A."""
 KEYS_ASIDE: Final = ID_KEYS | {"type"}
-"""Keys of all that may stand beside its name."""
+"""Keys of what may stand beside the name and is no argument."""
 KEYS_ASIDE_OF_OBJECT: Final = KEYS_ASIDE | {"index"}
-"""The same beside an object that holds name and arguments."""
+"""Those beside an object of its own that holds name and arguments."""
 
 
 def _check_types(where: str, row: msgspec.Struct) -> None:

@@ -112,7 +112,7 @@ class _Closers:
         """Return the places of those in full width among the ones from `first` on."""
         return [it.span(1) for it in self._found[first:behind] if it[1] not in _SPELLINGS]
 
-    def begin(self, way: _Way) -> int:
+    def taken_by(self, way: _Way) -> int:
         """Return how many of them a way takes; below 0 it does not fit, and with _MORE more text could make it fit."""
         first = bool(way.other)
         short = _MORE if self.cut else -1
@@ -204,7 +204,7 @@ class Endings:
         """
         closers = _Closers(buffer, at)
         for way in self._ways:
-            taken = closers.begin(way)
+            taken = closers.taken_by(way)
             found = way.tail.match(buffer, closers.end(taken)) if taken >= 0 else None
             if found is None:
                 if not self._final and _may_fit(way, taken, closers, buffer):
@@ -233,7 +233,7 @@ class Endings:
     def may_end(self, buffer: str, at: int) -> bool:
         """Return whether more text could make an ending of what stands at index `at`."""
         closers = _Closers(buffer, at)
-        return any(_may_fit(way, closers.begin(way), closers, buffer) for way in self._ways)
+        return any(_may_fit(way, closers.taken_by(way), closers, buffer) for way in self._ways)
 
 
 def _may_fit(way: _Way, taken: int, closers: _Closers, buffer: str) -> bool:

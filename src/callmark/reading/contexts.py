@@ -43,7 +43,7 @@ _CODE_REACH: Final = {"code": 256, "pre": 4096}
 _OPENED: Final = re.compile(rf"[ \t]{{0,16}}+(?P<run>{FENCE_RUN.pattern}){LANGUAGE}\n?\Z")
 _ENDED: Final = re.compile(r"[ \t]{0,64}+(?P<run>`{3,}+)(?:[)}\]<]|\Z)")
 _CLOSED: Final = re.compile(r"[}\])][ \t]{0,16}+`{3,}+[ \t\n]{0,16}+\Z")
-_ANEW: Final = "\n"  # what no line holds: a call stands before, behind which another may begin as a line does
+_ANEW: Final = "\n"  # as no line holds it, it stands for a call behind which another may begin as on a new line
 
 
 class Contexts:

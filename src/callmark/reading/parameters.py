@@ -49,7 +49,7 @@ from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
 
-_BETWEEN: Final = 0
+_BETWEEN: Final = 0  # states
 _BEGIN: Final = 1
 _VALUE: Final = 2
 _CDATA: Final = 3

@@ -511,7 +511,7 @@ class ValueReader(BodyReader):
         return at + len(text)
 
     def _pass_by(self, at: int, base: int) -> int:
-        """No value stands in the place of one, which ends at once: before index `at`."""
+        """A value is due, and what ends one stands at index `at`: a fault, with null in the value's place."""
         self._fault("unexpected-text", "a value", base + at, base + at + 1)
         self._take_literal("", "null", at, base)
         self._state = NEXT
