@@ -11,7 +11,7 @@ from pathlib import Path
 from setuptools import setup
 
 ENGINE = (
-    "arguments", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
+    "arguments", "beside", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
     "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "strings",
     "values", "words",
 )  # fmt: skip

@@ -519,7 +519,7 @@ class CallReading:
             begin += 1
         while begin < behind and raw[behind - 1] in BLANKS:
             behind -= 1
-        beside = reader.keys_beside if isinstance(reader, EnvelopeReader) else ()
+        beside = reader.beside.keys if isinstance(reader, EnvelopeReader) else ()
         self._end_call(end, raw, begin, behind, beside)
 
     def _end_call(self, end: int, raw: str, begin: int, behind: int, beside: Sequence[str] = ()) -> None:

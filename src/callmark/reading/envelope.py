@@ -1,10 +1,7 @@
 """Reads an envelope incrementally: the object whose members are a tool's name, its arguments, and perhaps an id.
 
 Only members at the outermost level count: an argument called `name` never picks the tool. Of the members only the
-arguments come out. What stands under a key of the arguments in another spelling comes out when the envelope ends,
-because until then the key that the grammar knows may follow, and then the other member means nothing. So do arguments
-that stand beside the name, without a key of their own: whether they are its arguments is certain only where a tool of
-that name was given, has a parameter for each, and wants no other.
+arguments come out; where they have another key than the grammar knows, or none, when the envelope ends (see `beside`).
 """
 
 from __future__ import annotations
@@ -12,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Final, NamedTuple
+from typing import Final
 
 from callmark.dialects import Form
 from callmark.dialects.model import ID_KEYS, KEYS_ASIDE, KEYS_ASIDE_OF_OBJECT
 from callmark.events import Repair, Span
-from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.beside import Beside, OtherArguments
 from callmark.reading.embedded import Embedded
 from callmark.reading.lookahead import follows
 from callmark.reading.matching import Pattern
@@ -44,16 +41,6 @@ _KEYS_NAMED: Final = 2  # of those of arguments: that which a dialect writes is 
 _CAPTURE_LIMIT: Final = 12 * 128  # characters of a name as it is written: 128, each perhaps as two escapes
 
 
-class _Other(NamedTuple):
-    """What may be the arguments, under another key: its JSON in pieces, its key, and where the two stand."""
-
-    json: list[str]
-    key: str
-    key_place: Span
-    place: Span
-    repair: Repair | None = None  # what else it is recorded as; None for an object
-
-
 class EnvelopeReader(ValueReader):
     """As ValueReader; `start` and `end` are the span of the member that holds the arguments.
 
@@ -63,9 +50,8 @@ class EnvelopeReader(ValueReader):
     """
 
     __slots__ = (
-        "_arguments_keys", "_aside", "_beside", "_flat", "_flat_keys", "_flat_span", "_in_quotes", "_key", "_key_span",
-        "_mixed", "_name_keys", "_other", "_other_name", "_others", "_own", "_role", "_roles", "_tools", "_unread",
-        "_visible", "final", "keys_beside",
+        "_arguments_keys", "_aside", "_in_quotes", "_key", "_key_span", "_name_keys", "_role", "_roles", "_tools",
+        "_visible", "beside", "final",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms, *, tolerant: bool = True) -> None:
@@ -81,18 +67,8 @@ class EnvelopeReader(ValueReader):
         self._key = ""
         self._role = ""  # what the current member is: "name", "arguments", "id", "other" ...: see `_colon`
         self._roles: set[str] = set()
-        self.keys_beside: list[str] = []  # of members that may be arguments of a given tool
-        self._beside = 0  # how many members belong to arguments, or are them under an unknown key
-        self._unread = 0  # how many of them are not the index that APIs write beside an object that holds the name
         self._key_span = Span(start, start)  # of the current member's key
-        self._other_name: tuple[str, str, Span] | None = None  # a name, its key in another spelling, and where that is
-        self._other: _Other | None = None
-        self._others = 0  # how many members may be them
-        self._mixed = False  # whether a member has such a key
-        self._own: set[str] = set()  # keys of members that are no arguments
-        self._flat: list[str] = []  # members beside the name, as JSON
-        self._flat_keys: list[str] = []
-        self._flat_span = self._key_span  # of the first of these keys
+        self.beside: Final = Beside(self._tools)
         self._aside: list[str] | None = None  # where the member goes that is read, and may turn out to be no arguments
         self._visible: list[str] = []  # `out`, while it is read
 
@@ -128,7 +104,7 @@ class EnvelopeReader(ValueReader):
 
     def _lacks_key(self) -> bool:
         """Whether an object may be the arguments, though a key is due: the name has come, and nothing of arguments."""
-        named = self._roles == {"name"} and self.name is not None and not self._beside
+        named = self._roles == {"name"} and self.name is not None and not self.beside.count
         return named and self._tolerant and self._stack[-1] == "E"
 
     def _is_envelopes(self, key: str) -> bool:
@@ -195,40 +171,22 @@ class EnvelopeReader(ValueReader):
             self._key_span = Span(self.sound, self.sound + size)
             if role:
                 self._roles.add(role)
-            elif self._tolerant and self.name is None and self._other_name is None and self._may_name(key.lower()):
+            elif self._tolerant and self.name is None and self.beside.name is None and self._may_name(key.lower()):
                 role = "other name"
             elif key in KEYS_ASIDE:
                 role = "id" if key in ID_KEYS else "type"
             else:
-                self._beside += 1
-                self._unread += key not in KEYS_ASIDE_OF_OBJECT
-                role = "beside"
-                if self._tolerant and self._may_hold_arguments(key.lower()):
-                    role = "other"
-                    self._mixed = True
+                role = "other" if self._tolerant and self._may_hold_arguments(key.lower()) else "beside"
             self._role = role
             self._live = role == "arguments"
-            if self._tools and role in ("beside", "other"):
-                self.keys_beside.append(key)
-            if role != "beside":
-                self._own.add(key)
-            elif self._tools and "arguments" not in self._roles:
-                if not self._flat_keys:
-                    self._flat_span = self._key_span
-                self._flat += "," if self._flat_keys else "{", quoted(key), ":"
-                self._flat_keys.append(key)
-                self._put_aside(self._flat)
+            self.beside.begin(key, role)
+            if role == "beside" and self._tools and "arguments" not in self._roles:
+                self._put_aside(self.beside.begin_flat(key, self._key_span))
         elif frame == "F":
             if self._key not in KEYS_ASIDE_OF_OBJECT:
                 return self._die("bad-arguments", "the arguments in the object that holds the name", at)
             self._role = "id" if self._key in ID_KEYS else self._key
         return super()._colon(frame, at, base)
-
-    def _take_no_name(self) -> None:
-        """What stands under another key of a name is none: the member may be an argument."""
-        self._beside += 1
-        self._unread += 1
-        self.keys_beside.append(self._key)
 
     def _die_in_role(self, at: int) -> int:
         if self._role == "name":
@@ -264,20 +222,22 @@ class EnvelopeReader(ValueReader):
         if frame != "E":
             return super()._open(new, char, frame, at, base)
         if self._role in ("name", "arguments") and not (char == "{" and self._live):
-            if char != "{" or self._key != "function" or self._roles != {"name"} or not self._tolerant or self._others:
+            holds = self._key == "function" and self._roles == {"name"} and not self.beside.candidates
+            if char != "{" or not (holds and self._tolerant):
                 return self._die_in_role(at)
             self._insert("key-spelling", self._key_span)  # what it holds is the envelope
             self._stack[-1] = "F"
             self._roles.clear()
-            self._beside = self._unread
+            self.beside.open_function()
             new = "E"
         if self._role == "other name":
-            self._take_no_name()
+            self.beside.take_no_name(self._key)
         elif self._role == "other":
-            self._others += 1
+            self.beside.candidates += 1
             if char == "{" and "arguments" not in self._roles:
                 written: list[str] = []
-                self._other = _Other(written, self._key, self._key_span, Span(base + at, base + at))
+                place = Span(base + at, base + at)
+                self.beside.arguments = OtherArguments(written, self._key, self._key_span, place)
                 self._put_aside(written)
         if self._live and not self._withheld:
             self.start = base + at
@@ -289,7 +249,7 @@ class EnvelopeReader(ValueReader):
             one_more = follows(doubled, buffer, at)
             if one_more is None and not self.final:
                 return at
-            if one_more and self._beside:  # what stands beside the arguments was perhaps meant to stand in them
+            if one_more and self.beside.count:  # what stands beside the arguments was perhaps meant to stand in them
                 return self._die("bad-arguments", "all arguments in one object", at)
             if one_more:
                 self._repair("extra-closer", base + at, base + at + 1)
@@ -302,7 +262,7 @@ class EnvelopeReader(ValueReader):
             if self.name is None:
                 return self._die("missing-name", f'a member "{self._name_keys[0]}" with the name of the tool', at)
             if "arguments" not in self._roles:
-                if not self._beside:
+                if not self.beside.count:
                     self.out.append("{}")
                 elif not self._take_flat(base + at + 1):
                     keys = " or ".join(f'"{key}"' for key in self._arguments_keys[:_KEYS_NAMED])
@@ -315,8 +275,8 @@ class EnvelopeReader(ValueReader):
             if self._aside is None:
                 self._live = False
                 self.end = base + stop
-            elif self._role == "other" and self._other is not None:
-                self._other = self._other._replace(place=Span(self._other.place.start, base + stop))
+            elif self._role == "other" and (other := self.beside.arguments) is not None:
+                self.beside.arguments = other._replace(place=Span(other.place.start, base + stop))
             self._end_aside()
         return stop
 
@@ -324,18 +284,18 @@ class EnvelopeReader(ValueReader):
         """The envelope ends at position `end`: what stood under other keys is its name and its arguments where nothing
         else is.
         """
-        if self._other_name is not None:
+        beside = self.beside
+        if beside.name is not None:
+            name, key, span = beside.name
             if self.name is None:
-                name, _, span = self._other_name
                 self._insert("key-spelling", span)
                 self.name = name.strip(" ") or None
                 if self.name != name:
                     self._insert("odd-blank", span)
             else:
-                self._beside += 1
-                self.keys_beside.append(self._other_name[1])
-        other = self._other
-        if other is not None and self._others <= 1 and "arguments" not in self._roles and self._is_meant(other):
+                beside.take_no_name(key)
+        other = beside.meant(self.name or "") if "arguments" not in self._roles else None
+        if other is not None:
             self.out += other.json
             self.start, self.end = other.place.start, min(other.place.end, end)  # its own closer may be missing
             self._roles.add("arguments")
@@ -343,28 +303,14 @@ class EnvelopeReader(ValueReader):
             if other.repair is not None:
                 self._insert(other.repair.code, other.repair.span)
 
-    def _is_meant(self, other: _Other) -> bool:
-        """Whether what stands under another key is the arguments, as an object is: not a string or `null` that is one
-        of the tool's parameters, nor `null` beside members that may be them.
-        """
-        if other.repair is None:
-            return True
-        if other.repair.code == "null-arguments" and self._beside > 1:
-            return False
-        parameters = self._tools.get(self.name or "")
-        return parameters is None or other.key not in parameters.names
-
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
-        parameters = self._tools.get(self.name or "")
-        if parameters is None or self._mixed or not self._flat_keys:
-            return False
-        if not parameters.takes(self._flat_keys, without=self._own):
-            return False
-        self.out += *self._flat, "}"
-        self.end = end
-        self._insert("flattened-arguments", self._flat_span)
-        return True
+        flat = self.beside.flattened(self.name or "")
+        if flat:
+            self.out += flat
+            self.end = end
+            self._insert("flattened-arguments", self.beside.flat_place)
+        return bool(flat)
 
     def _escaped_reader(self, start: int) -> ValueReader:
         if self._stack[-1] != "E":
@@ -445,7 +391,8 @@ class EnvelopeReader(ValueReader):
             self._key = text
             return at
         if self._role == "other":
-            self._take_other_string(text, at, base)
+            place = Span(self.sound, base + at)
+            self.beside.take_string(text, self._key, self._key_span, place, self._depth_limit)
             return at
         if "\\" in text:
             text = self._unmarked(json.loads(f'"{text}"'))
@@ -453,9 +400,9 @@ class EnvelopeReader(ValueReader):
             return at  # so it has no name, or no id
         if self._role == "other name":
             if 0 < len(text) <= 128:
-                self._other_name = text, self._key, self._key_span
+                self.beside.name = text, self._key, self._key_span
             else:
-                self._take_no_name()
+                self.beside.take_no_name(self._key)
         elif self._role == "id":
             self.id = text
         else:
@@ -466,23 +413,6 @@ class EnvelopeReader(ValueReader):
                 return self._die_in_role(at - 1)
             self.name = name
         return at
-
-    def _take_other_string(self, text: str, at: int, base: int) -> None:
-        """A string under a key that arguments may have is over at index `at`: strict JSON in it may be them."""
-        written = json.loads(f'"{text}"')
-        try:
-            is_object = isinstance(decode(written, self._depth_limit), dict)
-        except Undecodable:
-            return
-        if is_object:
-            self._others += 1
-            repair = Repair("string-arguments", Span(self.sound, self.sound + 1))
-            self._other = _Other([written], self._key, self._key_span, Span(self.sound, base + at), repair)
-
-    def _take_other_word(self, end: int) -> None:
-        """`null` under a key that arguments may have ends at position `end`: it may say that there are none."""
-        place = Span(self._word_start, end)
-        self._other = _Other(["{}"], self._key, self._key_span, place, Repair("null-arguments", place))
 
     def _unmarked(self, text: str) -> str:
         """Return the name that ends without the backslashes that Markdown wants before underscores; an id as it is.
@@ -504,9 +434,9 @@ class EnvelopeReader(ValueReader):
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
             if self._role == "other name" and self._stack[-1] == "E":
-                self._take_no_name()
-            elif self._role == "other" and self._stack[-1] == "E" and text == "null" and not self._others:
-                self._take_other_word(base + at)
+                self.beside.take_no_name(self._key)
+            elif self._role == "other" and self._stack[-1] == "E" and text == "null" and not self.beside.candidates:
+                self.beside.take_null(self._key, self._key_span, Span(self._word_start, base + at))
             super()._take_literal(word, text, at, base)
             self._end_aside()
         elif self._role == "name" and text == quoted(word) and word in self._tools and len(word) <= 128:
