@@ -152,8 +152,6 @@ class Endings:
             only_tail = len(due) == (bracket is not None)
             end = "" if bracket is not None else first[1] if first is not None else "]"
             rests = [(missing, due[missing:]) for missing in range(1, len(due) + (bracket is None))]
-            if may_be_bracket:  # what is read as it comes must not be the beginning of a marker with all its closers
-                rests = [way for way in rests if not way[1] or not (due + end).startswith(way[1] + end)]
             known = [rest + end for _, rest in rests if may_be_bracket and not (inside and len(rest + end) == 1)]
             self._add(due, tail)
             others = {closer for closer in _SPELLINGS if inside or closer != due[-1:]}
