@@ -183,10 +183,11 @@ def _shut(form: Form) -> str:
     """Return the pattern of what can only be the end of a marker of `form`."""
     brackets = rf"(?:[)}}\]]{_FEW}){{1,8}}"
     if not form.tail:
+        line_end = r"(?:\}[ \t]{0,64}+){1,8}+[\r\n]"
         if not form.separator:
-            return r"\}[ \t]{0,64}+[\r\n]"
-        between, closer = expand(form.separator), anonymous(form.closer)
-        return f"{brackets}(?:{between}(?={anonymous(form.head)})|{closer})"
+            return line_end
+        next_call = f"{brackets}{expand(form.separator)}(?={anonymous(form.head)})"
+        return f"{next_call}|{brackets}{anonymous(form.closer)}" if form.closer else f"{next_call}|{line_end}"
     tail = anonymous(form.tail)
     shut = brackets + tail
     return shut if form.body == "arguments" else f"{shut}|{tail.removeprefix(expand('{ws}'))}"
