@@ -180,13 +180,9 @@ GEMMA4 = Dialect(
             tail=r"{ws}<tool_call\|>",
             loose_tail=_gemma_tail(r"\{"),
         ),
-        Form(
-            head=r"(?:call)?:{name}{ws}(?=\{)",
-            begins="c:",
-            body="braces",
-            quote=_GEMMA_QUOTE,
-            line_start=True,
-            explicit=False,
+        *(
+            Form(head=head, begins=head[0], body="braces", quote=_GEMMA_QUOTE, line_start=True, explicit=False)
+            for head in (r"call:{name}{ws}(?=\{)", r":{name}(?=\{)")  # a blank there is CSS: `:root { ... }`
         ),
     ),
     variants=(
