@@ -43,6 +43,14 @@ def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
     return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
 
 
+def _line(follows: str, begins: str) -> str:
+    """Return the pattern of what may stand behind the tag of a parameter, so that it begins a value: a line of it, or
+    200 characters of one, without a tag that begins with one of some letters; or all of it, where what `follows` does.
+    """
+    plain = rf"(?:[^<\r\n]|<(?=[^</\r\n{begins}]))"
+    return rf"(?:{plain}{{200}}|{plain}{{0,199}}+(?:\r?\n|</parameter>{{ws}}(?:{follows})))"
+
+
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
 _QWEN_NAMELESS = (
     rf"<(?i:function)(?:{_NAMED}|:)?[ \t]{{0,4}}+(?:\"\"|'')?(?P<nameless>)[ \t]{{0,4}}+>(?={{ws}}<parameter[ =])"
@@ -112,8 +120,8 @@ QWEN_XML = Dialect(
                 rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
             ),
             unclosed=(
-                r"\r?\n(?=<parameter=[^<>\r\n]{1,256}+>(?:\r?\n|[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
-                rf"(?:<parameter=|</function>))|</function>{{ws}}(?:</{_OUTER}>|<function=))"
+                rf"\r?\n(?=<parameter=[^<>\r\n]{{1,256}}+>{_line('<parameter=|</function>', 'pf')}"
+                rf"|</function>{{ws}}(?:</{_OUTER}>|<function=))"
             ),
             trim=True,
             tail=r"{ws}</function>",
@@ -204,8 +212,7 @@ INVOKE = Dialect(
             nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={ANY_QUOTED_NAME}>(?=\r?\n)",
             unclosed=(
                 rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
-                r"|<parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>[^<\r\n]{1,256}+(?:</parameter>{ws}|\r?\n)"
-                r"(?:<parameter name=|</invoke>))"
+                rf"|<parameter name=[\"']?[^<>\"'\r\n]{{1,256}}+[\"']?>{_line('<parameter name=|</invoke>', 'pi')})"
             ),
             tail=r"{ws}</invoke>",
             loose_tail=_INVOKE_OVER + "|"
