@@ -1331,6 +1331,32 @@ def test_a_turn_lasts_as_long_as_one_read_of_those_that_fill_it(monkeypatch):
     assert timed(Clock(), Clock())() == measure.stream(Clock, ["a"], ["b"], ["c"])() == pytest.approx(0.0005)
 
 
+@pytest.mark.parametrize(("first", "later", "seconds"), [
+    (0.0025, 0.0015, 0.0015),
+    (0.0019, 0.0015, 0.0015),
+    (0.02, 0.015, 0.015),
+    (0.04, 0.039, 0.04),  # what the first fills is little of a long one
+])  # fmt: skip
+def test_what_the_first_read_of_a_turn_fills_is_no_cost_of_a_text(monkeypatch, first, later, seconds):
+    costs = iter([first])
+
+    class Cold:
+        def __init__(self, task: Task) -> None:
+            pass
+
+        def whole(self):
+            return self.read
+
+        def read(self, text):
+            Clock.now += next(costs, later)
+
+    monkeypatch.setattr(Clock, "now", 0.0)
+    monkeypatch.setattr(served, "process_time", lambda: Clock.now)
+    server = Server({"cold": Cold}, {})
+    server.op_load({"key": "k", "text": "abc"})
+    assert server.op_turn({"key": "k", "reader": "cold"})["seconds"] == pytest.approx(seconds)
+
+
 def test_of_turns_at_a_size_the_best_counts_and_late_growth_is_that_of_the_last_sizes():
     turns = iter([3.0, 1.0, 2.0])
     assert best_by_size({10: {"a": lambda: next(turns)}}, 14.0) == {"a": {10: 1.0}}

@@ -24,6 +24,7 @@ const protocols = { hermes: hermesProtocol, qwen3coder: qwen3CoderProtocol };
 const tasks = new Map();
 const WARMING_TEXTS = 20; // as in worker.py
 const CLOCK_CALLS = 2000;
+const LONG_SECONDS = 0.03; // as in measure.py
 
 const decoded = (text) => {
   try {
@@ -121,10 +122,11 @@ const timed = async (protocol, task, pieces, times = 1) => {
 };
 
 const filled = async (read, least) => {
-  const [first] = await read(1);
-  if (first >= least) return { seconds: first, repeats: 1 };
-  const [second] = await read(1);
-  const repeats = Math.max(1, Math.ceil(least / Math.max(second, 1e-6)));
+  let [seconds] = await read(1);
+  if (seconds >= Math.max(least, LONG_SECONDS)) return { seconds, repeats: 1 };
+  [seconds] = await read(1); // the first filled caches
+  if (seconds >= least) return { seconds, repeats: 1 };
+  const repeats = Math.ceil(least / Math.max(seconds, 1e-6));
   return { seconds: (await read(repeats))[0] / repeats, repeats };
 };
 
