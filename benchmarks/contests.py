@@ -288,15 +288,15 @@ class Arena:
 
     @contextmanager
     def _patient(self) -> Iterator[None]:
-        """Give all processes the time that they take from each other: a limit is of the wall's clock."""
+        """Give all processes all processors, and the time that they take from each other: a limit is of the wall's."""
         workers = [*self.workers.values()]
         for worker in workers:
-            worker.patience = max(1, len(workers) / (os.cpu_count() or 1))
+            worker.share(max(1, len(workers) / (os.cpu_count() or 1)))
         try:
             yield
         finally:
             for worker in workers:
-                worker.patience = 1
+                worker.alone()
 
     def contest(
         self, workload: Workload, entrants: Sequence[Entrant], pieces: Sequence[str] | None = None, **columns: Any

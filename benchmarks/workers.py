@@ -23,6 +23,9 @@ hangs on what else the heap holds, and costs as much as reading it. Whoever says
 (the first) ends glibc's own rule, by which blocks of the size of one that was given back come from the heap: blocks of
 more than 128 KB were mapped anew in each turn. So what that rule comes to in the end, its bounds, is said, too."""
 
+_EVERYWHERE = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+_ONE_PLACE = _EVERYWHERE[1:2] or _EVERYWHERE  # the first serves most interrupts, the last may be a slow one
+
 Answer = dict[str, Any]
 
 
@@ -33,7 +36,8 @@ class FailedError(Exception):
 class Worker:
     """One process that serves readers by the protocol of `peers/worker.py`. Started with the first request, or before.
 
-    One that was ended for being slow is started again at once: what it imports must not be waited for.
+    One that was ended for being slow is started again at once: what it imports must not be waited for. All answer on
+    the same processor, where the system lets us say so: each is slow at times of its own, as other machines share it.
     """
 
     def __init__(self, name: str, launch: Launch, longest_seconds: float = LONGEST_SECONDS) -> None:
@@ -41,6 +45,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = Event()
         self.patience = 1.0  # times as long as said is waited
+        self._places = _ONE_PLACE
         self._greeted = False  # whether it has imported what it needs
         self._complaints: IO[bytes] | None = None
         self.warm: set[str] = set()  # what its engine has compiled, by what it was made to read
@@ -66,6 +71,7 @@ class Worker:
         if not self._greeted:
             self._ask({"op": "hello"}, STARTING_SECONDS)  # what it imports is not part of any answer
             self._greeted = True
+            self._place()  # not before: it may be started while others are timed
         if key is not None and key not in self._loaded:
             self._ask({"op": "load", "key": key, **self._texts[key]}, self.longest_seconds)
             self._loaded.add(key)
@@ -120,6 +126,21 @@ class Worker:
         )  # fmt: skip
         if self._stopped.is_set():
             self._process.kill()
+
+    def share(self, patience: float) -> None:
+        """Let it answer on any processor, and wait so many times as long: others answer at the same time."""
+        self.patience, self._places = patience, _EVERYWHERE
+        self._place()
+
+    def alone(self) -> None:
+        """Let it answer on the one processor again, and wait as long as said."""
+        self.patience, self._places = 1.0, _ONE_PLACE
+        self._place()
+
+    def _place(self) -> None:
+        if self._process is not None and self._places:
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(self._process.pid, self._places)
 
     def _ask(self, request: dict[str, Any], limit: float) -> Answer:
         process = self._process

@@ -751,6 +751,24 @@ def test_what_is_not_timed_is_done_in_all_processes_at_the_same_time(fakes):
     arena.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system decides where a process runs")
+def test_all_are_timed_on_one_processor_and_what_is_not_timed_takes_all(fakes):
+    arena = Arena(TINY, {OURS: ours(), "fake": fakes})
+
+    def places(entrant: Entrant) -> set[int]:
+        return os.sched_getaffinity(arena.workers[entrant.peer]._process.pid)
+
+    try:
+        arena.versions()
+        several = [Entrant("first", OURS, "x"), Entrant("other", "fake", "x")]
+        before = [*map(places, several)]
+        assert arena.apart(several, places) == [os.sched_getaffinity(0)] * 2
+        assert before == [*map(places, several)] == before[:1] * 2
+        assert len(before[0]) == 1
+    finally:
+        arena.close()
+
+
 def test_where_one_fails_at_what_is_not_timed_the_others_are_not_waited_for(fakes, monkeypatch):
     monkeypatch.setattr(contests.os, "cpu_count", lambda: 1)
     arena = Arena(TINY, {OURS: ours(), "fake": fakes})
