@@ -15,7 +15,7 @@ import statistics
 import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
@@ -229,7 +229,8 @@ class Arena:
         """Return what each process says of its versions; a process that does not start is unavailable."""
         found: dict[str, Any] = {}
         for worker in self.workers.values():
-            worker.start()
+            with suppress(FailedError):  # which is told of below
+                worker.start()
         for name, worker in list(self.workers.items()):
             try:
                 hello = worker.ask("hello", limit=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import subprocess
 import tempfile
@@ -105,25 +106,31 @@ class Worker:
             process.kill()
 
     def _last_words(self) -> str:
-        """Return the last line that the process wrote to its standard error."""
+        """Return the last line that the process wrote to its standard error, of node, which tells more, the error."""
         assert self._complaints is not None
         self._complaints.seek(max(0, self._complaints.seek(0, os.SEEK_END) - 2000))
         lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        if lines and lines[-1].startswith("Node.js v"):
+            lines = [line for line in lines if re.match(r"\w*Error\b", line)] or lines
         return lines[-1][:300] if lines else "without a word"
 
     def start(self) -> None:
-        """Start the process if there is none; return without waiting for it."""
+        """Start the process if there is none; return without waiting for it. Raises FailedError where it cannot be."""
         if self._process is not None:
             return
         if self._stopped.is_set():
             raise RuntimeError(f"{self.name} was stopped")
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        self._process = subprocess.Popen(
-            self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,
-            process_group=0,  # Ctrl-C is for us, who end it
-            env={**{k: v for k, v in os.environ.items() if not k.startswith(("COVERAGE", "PYTHON"))},
-                 "PYTHONHASHSEED": "0", "NODE_ENV": "production", **_KEEPS, **self.launch.environment},
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(
+                self.launch.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints,
+                process_group=0,  # Ctrl-C is for us, who end it
+                env={**{k: v for k, v in os.environ.items() if not k.startswith(("COVERAGE", "PYTHON"))},
+                     "PYTHONHASHSEED": "0", "NODE_ENV": "production", **_KEEPS, **self.launch.environment},
+            )  # fmt: skip
+        except OSError as error:  # the interpreter of its environment is gone, say
+            self.close()
+            raise FailedError(f"not started: {error}") from error
         if self._stopped.is_set():
             self._process.kill()
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -1772,14 +1773,28 @@ def test_the_command_writes_rows_and_prints_tables(tmp_path):
     assert {row["part"] for row in made} == {"conditions", "batch", "time"}
 
 
-def test_a_process_that_ended_before_it_was_asked_says_so():
+@pytest.mark.parametrize(("last", "said"), [
+    ("goodbye", "goodbye"),
+    ("node:internal:1\nError: Cannot find module 'x'\n    at y\n\nNode.js v20.20.2", "Error: Cannot find module 'x'"),
+])  # fmt: skip
+def test_a_process_that_ended_before_it_was_asked_says_so(last, said):
     """What could not be written to it must not be written when it is closed: click ends in silence on a broken pipe."""
-    worker = Worker("gone", Launch((sys.executable, "-c", "raise SystemExit('goodbye')"), {}))
+    worker = Worker("gone", Launch((sys.executable, "-c", f"raise SystemExit({last!r})"), {}))
     worker.start()
     process = worker._process
     process.wait()
-    with pytest.raises(FailedError, match="its process ended: goodbye"):
+    with pytest.raises(FailedError, match=f"^its process ended: {said}$"):
         worker.ask("read")
+
+
+def test_a_process_that_cannot_be_started_is_unavailable(fakes, tmp_path):
+    gone = str(tmp_path / "bin" / "python")
+    arena = Arena(TINY, {OURS: ours(), "fake": fakes, "gone": Launch((gone,), {})})
+    try:
+        assert arena.versions().keys() == {OURS, "fake"}
+        assert re.fullmatch(rf"not started: .*'{gone}'", arena.unavailable["gone"])
+    finally:
+        arena.close()
 
 
 @pytest.mark.parametrize(
