@@ -240,7 +240,7 @@ def memory(rows: list[Row]) -> Any:
         axes.grid(axis="y", visible=False)
         axes.set_ylim(len(mine) - 0.4, -0.6)
         axes.margins(x=0.12)
-        axes.set_title(f"one call of {mine[0]['characters'] // 1000} KB, {way}")
+        axes.set_title(f"one call of {mine[0]['characters'] / 1000:,.0f} KB, {way}")
         axes.set_xlabel("times the size of the text")
     figure.suptitle("Peak of memory", x=0.005, ha="left", fontsize=13, fontweight="bold")
     _source(figure, rows, "tracemalloc: what Python allocates, results included; memory of Rust and node is not seen; "
