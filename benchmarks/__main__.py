@@ -31,8 +31,8 @@ from benchmarks.parts import Parts, full, quick
 from benchmarks.report import ROOT, Lines, Row, conditions, load_now, read_lines, table
 from benchmarks.workloads import SPELLINGS
 
-_SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "x callmark", "text", "verdict")
-_STREAMED = ("workload", "spelling", "chunk", *_SPEED[2:5], "x floor", "x empty", "x callmark", "text", "verdict")
+_SPEED = ("workload", "spelling", "reader", "MB/s", "ns/chunk", "x floor", "spread", "x callmark", "text", "verdict")
+_STREAMED = (*_SPEED[:2], "chunk", *_SPEED[2:7], "x empty", *_SPEED[7:])
 
 # Every part: its heading, the columns of its table, and about how many contests it has. Parts without columns are ours
 # alone and print their own tables. In this order: no speed counts without recovery, and what is not timed comes first,

@@ -426,9 +426,12 @@ class Arena:
         ):
             base = next((one for one in rows if one["reader"] == label), None)
             if base is not None and any(base["seconds"]) and not (label == "empty" and whole):
-                middle, least, most = against(row["seconds"], base["seconds"])
-                row[column] = middle
-                row[f"{column}, least"], row[f"{column}, most"] = least, most
+                of_turns = ratios(row["seconds"], base["seconds"])
+                row[column] = statistics.median(of_turns)
+                row[f"{column}, least"], row[f"{column}, most"] = min(of_turns), max(of_turns)
+                if column == "x floor" and len(of_turns) > 1:
+                    low, middle, high = statistics.quantiles(of_turns, n=4, method="inclusive")
+                    row["spread"] = (high - low) / middle
 
     # The parts. Each yields the rows of one contest at a time, so that a run can show how far it is.
 
@@ -637,7 +640,7 @@ class Arena:
         for _, row in running:
             if any(row["seconds"]):
                 row["ns/chunk"] = statistics.median(filter(None, row["seconds"])) / sum(map(len, cuts)) * 1e9
-                row["x alone"] = against(row["seconds"], row["alone"])[0]
+                row["x alone"] = statistics.median(ratios(row["seconds"], row["alone"]))
         yield _beside_callmark([row for _, row in running])
 
     def batch(self) -> Iterator[list[Row]]:
@@ -737,13 +740,13 @@ def _agree(seconds: Sequence[float]) -> bool:
     return bool(before) and min(last) > MUCH_FASTER * min(before)
 
 
-def against(seconds: Sequence[float | None], base: Sequence[float | None]) -> tuple[float, float, float]:
-    """Return median, smallest and largest ratio round by round, or of the medians where no round has both."""
+def ratios(seconds: Sequence[float | None], base: Sequence[float | None]) -> list[float]:
+    """Return the ratio of each round that has both, or that of the medians where no round has."""
     pairs = [one / other for one, other in zip(seconds, base, strict=False) if one and other]
     if not pairs or len(seconds) != len(base):
         own, others = [one for one in seconds if one], [one for one in base if one]
         pairs = [statistics.median(own) / statistics.median(others)]
-    return statistics.median(pairs), min(pairs), max(pairs)
+    return pairs
 
 
 def _beside_callmark(rows: list[Row], column: str = "") -> list[Row]:
@@ -755,5 +758,6 @@ def _beside_callmark(rows: list[Row], column: str = "") -> list[Row]:
     base = next((row for row in rows if row["reader"] == CALLMARK and any(row["seconds"])), None)
     for row in rows:
         if base is not None and any(row["seconds"]):
-            row["x callmark"] = row[column] / base[column] if column else against(row["seconds"], base["seconds"])[0]
+            of_turns = [row[column] / base[column]] if column else ratios(row["seconds"], base["seconds"])
+            row["x callmark"] = statistics.median(of_turns)
     return rows

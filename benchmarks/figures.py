@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +143,12 @@ def readme(rows: list[Row]) -> str:
         f"{about['python']}, {about['machine']}{load}. Times drift on any machine; ratios are of turns in one run.",
     ]
     ours_of_all = [row for part in ("whole", "stream") for row in of(rows, part, reader=CALLMARK)]
+    spreads = [row["spread"] for row in ours_of_all if "spread" in row]
+    if spreads:
+        lines[0] += (
+            f" The quartiles of callmark's ratio to the floor are {statistics.median(spreads):.0%} of it apart in half "
+            f"of the rows, and {max(spreads):.0%} at most."
+        )
     places = dict.fromkeys((row["workload"], row["spelling"]) for row in ours_of_all)
     if places:
         lines += [

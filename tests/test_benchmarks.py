@@ -23,7 +23,7 @@ import pytest
 from benchmarks import __main__ as command_line
 from benchmarks import compare, contests, correctness, environments, figures, load, measure, parts, profiling, report
 from benchmarks.__main__ import _ALONE, PARTS, _contests, _is_wrong, _read_in, _wanted, main
-from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, against
+from benchmarks.contests import CALLMARK, OURS, OWN, READ_BY, Arena, Entrant, Scale, ratios
 from benchmarks.environments import PEERS, ROOT, Launch, UnavailableError, launch, ours
 from benchmarks.floors import find_and_decode, find_decode_and_tell
 from benchmarks.forecast import Forecast
@@ -1282,8 +1282,8 @@ def test_a_short_time_is_more_than_nothing_in_a_table():
 
 
 def test_ratios_are_of_turns_in_the_same_round():
-    assert against([2.0, 8.0, None], [1.0, 2.0, 4.0]) == (3.0, 2.0, 4.0)
-    assert against([3.0], [1.0, 2.0]) == (2.0, 2.0, 2.0)
+    assert ratios([2.0, 8.0, None], [1.0, 2.0, 4.0]) == [2.0, 4.0]
+    assert ratios([3.0], [1.0, 2.0]) == [2.0]
     assert exponent([1, 10, 100], [1, 100, 10_000]) == pytest.approx(2)
     assert math.isnan(exponent([1], [1]))
 
@@ -1291,9 +1291,11 @@ def test_ratios_are_of_turns_in_the_same_round():
 def test_figures_are_of_the_median_turn_and_ratios_of_its_own_floor():
     for count, floor, chunk in ((None, "floor", 1000), (1000, "emit", 2000)):
         made = [{"reader": reader, "seconds": seconds, "characters": 8000, "chunks": count, "verdict": "right"}
-                for reader, seconds in ((CALLMARK, [0.001, 0.002, 0.006]), (floor, [0.0005, 0.001, 0.003]),
+                for reader, seconds in ((CALLMARK, [0.001, 0.002, 0.006]), (floor, [0.0005, 0.001, 0.002]),
                                         ("empty", [0.00025, 0.0005, 0.0015]))]  # fmt: skip
         Arena(TINY)._conclude(made[0], made)
+        assert (made[0]["x floor, least"], made[0]["x floor, most"]) == pytest.approx((2, 3))
+        assert made[0]["spread"] == pytest.approx(0.25)  # 2, 2 and 3: the quartiles are 2 and 2.5
         assert made[0]["MB/s"] == pytest.approx(4)
         assert made[0]["ns/chunk"] == pytest.approx(chunk)
         assert made[0]["x floor"] == pytest.approx(2)
@@ -1420,11 +1422,12 @@ def rows() -> list[dict]:
     def row(reader: str, verdict: str, times: float, part: str = "whole", workload: str = "dense", **more) -> dict:
         return {"part": part, "workload": workload, "spelling": "hermes", "reader": reader, "verdict": verdict,
                 "MB/s": 8.0, "x callmark": times, "x floor": 6.0 * times, "x floor, least": 5.0, "x floor, most": 7.0,
+                "spread": 0.1,
                 "ns/chunk": 400.0, "median seconds": 0.01 * times, "calls": 100, "x callmark, least": times,
                 "x callmark, most": times,
                 "chunk": None if part == "whole" else "4", "seconds": [0.01], "characters": 80_000, **more}  # fmt: skip
 
-    stream = {"part": "stream", "workload": "argument of 1 KB"}
+    stream = {"part": "stream", "workload": "argument of 1 KB", "spread": 0.3}
     return [
         {"part": "conditions", "commit": "abc", "python": "CPython 3", "machine": "one", "load": [0.5], "quick": False,
          "command": "python -m benchmarks whole --seed 3"},
@@ -1475,6 +1478,7 @@ def test_the_readme_block_is_made_from_results(tmp_path, monkeypatch):
     text = figures.readme(read_lines(file.path))
     assert "| vllm hermes | ≈ 13 s |" in text
     assert "`python -m benchmarks whole --seed 3` at commit abc, CPython 3, one, load 0.5" in text
+    assert "ratio to the floor are 20% of it apart in half of the rows, and 30% at most." in text
     assert "| vllm hermes | *0.50* |" in text
     assert "| sglang hermes | 5.0 |" in text
     alone = figures.readme([row for row in rows() if row["part"] == "conditions"])  # of other parts there is no table
