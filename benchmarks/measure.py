@@ -122,12 +122,12 @@ def best_by_size(
 ) -> dict[str, dict[int, float]]:
     """Let the contestants take turns; return the best time of each at each size, smallest size first.
 
-    Stops before a size where the one before took longer than `longest` (twice `most_seconds`). Then each size has more
-    turns: as many as its first says to fit into half of `most_seconds`, one at least, and no more than `MORE_TURNS`.
+    Stops before a size where the one before took longer than `longest` (five times `most_seconds`). Then each size
+    has more turns: as many as its first says to fit into half of `most_seconds`, one at least, at most `MORE_TURNS`.
     What disturbs a measurement only ever adds time, so the best of more turns is truer; how many they are is not up to
     what they show, or it would be measured until it pleases.
     """
-    longest = 2 * most_seconds if longest is None else longest
+    longest = 5 * most_seconds if longest is None else longest
     best: dict[str, dict[int, float]] = {}
     sizes: list[int] = []
 

@@ -90,7 +90,7 @@ class Scale(NamedTuple):
     marker_memory: tuple[int, ...]
     import_runs: int
     stdio_calls: int
-    growth_seconds: float  # for extra turns; a size that takes twice as long is the last (of attacks: `ATTACK_SLOW`)
+    growth_seconds: float  # for extra turns; a size that takes 5 times as long is the last (of attacks: `ATTACK_SLOW`)
 
 
 def quick(seed: int) -> Scale:

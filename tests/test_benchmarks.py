@@ -693,7 +693,8 @@ def test_a_size_has_more_turns_where_they_are_short_whatever_growth_they_show():
 
     assert best({1: 0.01, 2: 0.2, 4: 0.4}) == [5, 3, 2]
     assert best({1: 0.01, 2: 0.2, 4: 1.6}) == [5, 3, 2]
-    assert best({1: 0.01, 2: 2.1, 4: 9.9}) == [5, 2, 0]
+    assert best({1: 0.01, 2: 4.9, 4: 9.9}) == [5, 2, 2]
+    assert best({1: 0.01, 2: 5.1, 4: 9.9}) == [5, 2, 0]
 
 
 def test_a_first_run_counts_where_it_is_long():
