@@ -149,7 +149,7 @@ def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: 
     tail): elsewhere it is text about the format. Or it is the tail, where the next call or a section's end is `behind`.
     A `<` belongs to a value where no character of `own`, with which the tags of the dialect begin, is behind it.
     """
-    char = rf"(?:[^<]|<(?=/?[^</{own}]))"
+    char = rf"(?:[^<]|<(?=/?[^/{own}]))"
     value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
     found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
     return rf"\r?\n(?=<{found})|<(?={found})"

@@ -43,11 +43,12 @@ def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
     return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
 
 
-def _line(follows: str, begins: str) -> str:
+def _line(follows: str, tag: str) -> str:
     """Return the pattern of what may stand behind the tag of a parameter, so that it begins a value: a line of it, or
-    200 characters of one, without a tag that begins with one of some letters; or all of it, where what `follows` does.
+    200 characters of one, without a tag that begins as the parameter's and another `tag` do, by two letters; or all of
+    it, where what `follows` does.
     """
-    plain = rf"(?:[^<\r\n]|<(?=[^</\r\n{begins}]))"
+    plain = rf"(?:[^<\r\n]|<(?=[^/\r\np{tag[0]}]|p[^a]|{tag[0]}[^{tag[1]}]))"
     return rf"(?:{plain}{{200}}|{plain}{{0,199}}+(?:\r?\n|</parameter>{{ws}}(?:{follows})))"
 
 
@@ -120,7 +121,7 @@ QWEN_XML = Dialect(
                 rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
             ),
             unclosed=(
-                rf"\r?\n(?=<parameter=[^<>\r\n]{{1,256}}+>{_line('<parameter=|</function>', 'pf')}"
+                rf"\r?\n(?=<parameter=[^<>\r\n]{{1,256}}+>{_line('<parameter=|</function>', 'fu')}"
                 rf"|</function>{{ws}}(?:</{_OUTER}>|<function=))"
             ),
             trim=True,
@@ -212,7 +213,7 @@ INVOKE = Dialect(
             nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={ANY_QUOTED_NAME}>(?=\r?\n)",
             unclosed=(
                 rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
-                rf"|<parameter name=[\"']?[^<>\"'\r\n]{{1,256}}+[\"']?>{_line('<parameter name=|</invoke>', 'pi')})"
+                rf"|<parameter name=[\"']?[^<>\"'\r\n]{{1,256}}+[\"']?>{_line('<parameter name=|</invoke>', 'in')})"
             ),
             tail=r"{ws}</invoke>",
             loose_tail=_INVOKE_OVER + "|"
