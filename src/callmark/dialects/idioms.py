@@ -49,6 +49,9 @@ MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){
 ANY_QUOTED_NAME: Final = r"[\"']?{name}[\"']?"
 """A name in any quotes, or in none."""
 
+NO_NAME: Final = r"[\"']?(?P<nameless>[^<>\"'\r\n]{0,64}+)[\"']?"
+"""Nothing, or what is no name, in the place of one."""
+
 KEY: Final = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"
 """A key in any quotes, or in none."""
 

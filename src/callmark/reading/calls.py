@@ -147,8 +147,8 @@ class CallReading:
         self._name = found["name"] if entry.has_name else None
         self._nameless = ()
         if entry.lacks_name:
-            place = base + found.start("nameless")
-            self._nameless = (Fault("missing-name", "the name of the tool", Span(place, place)),)
+            start, end = found.span("nameless")
+            self._nameless = (Fault("missing-name", "the name of the tool", Span(base + start, base + end)),)
         self._id = found["id"] if entry.has_id else None
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
         if self._repairs and self._name and "\\" in self._name:

@@ -11,6 +11,7 @@ from callmark.dialects.idioms import (
     KEY_BEHIND,
     MARKED_NAME,
     MORE,
+    NO_NAME,
     PARAMETER,
     SOURCE,
     attributed,
@@ -54,7 +55,7 @@ def _line(follows: str, tag: str) -> str:
 
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
 _QWEN_NAMELESS = (
-    rf"<(?i:function)(?:{_NAMED}|:)?[ \t]{{0,4}}+(?:\"\"|'')?(?P<nameless>)[ \t]{{0,4}}+>(?={{ws}}<parameter[ =])"
+    rf"<(?i:function)(?:{_NAMED}|[=:])?{NO_NAME}>(?={{ws}}<parameter[ =])"
 )
 _QWEN_SECTION: dict[str, Any] = {
     "opener": rf"<{_OUTER}>{{ws}}(?=<function=|{anonymous(_QWEN_NAMELESS)})",
@@ -197,7 +198,7 @@ INVOKE = Dialect(
                 rf"<invoke name={ANY_QUOTED_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
                 rf"<invoke name=[\"']{MARKED_NAME}[\"']>(?={{ws}}</?(?:parameter|invoke)[ >])",
-                r"<invoke(?:[ ]name=(?:\"\"|'')?)?(?P<nameless>)>(?={ws}<parameter[ ]name=)",
+                rf"<invoke(?:[ ]name=)?{NO_NAME}>(?={{ws}}<parameter[ ]name=)",
             ),
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",
@@ -281,6 +282,7 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
+                rf"<function name={NO_NAME}>(?={{ws}}<param name=[\"'])",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
             loose_parameters=(

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.fences import INDENT
-from callmark.dialects.idioms import MARKED_NAME, MEANT_IN_ANY_WORDS, SOURCE, fenced, list_of, twice, without_brackets
+from callmark.dialects.idioms import (
+    MARKED_NAME,
+    MEANT_IN_ANY_WORDS,
+    NO_NAME,
+    SOURCE,
+    fenced,
+    list_of,
+    twice,
+    without_brackets,
+)
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 from callmark.dialects.thoughts import THOUGHT_TAGS
@@ -20,7 +29,12 @@ MISTRAL = Dialect(
     source=SOURCE + ": mistral",
     forms=(
         list_of(r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)", r"{ws}\]", begins="["),
-        Form(head=_MISTRAL_ARGS + "{object}", body="json", begins="["),
+        Form(
+            head=_MISTRAL_ARGS + "{object}",
+            loose_heads=(r"\[TOOL_CALLS\]{ws}(?P<nameless>[^\[\]{}\r\n]{1,64}+)\[ARGS\]{ws}(?=\{)",),
+            body="json",
+            begins="[",
+        ),
         Form(head=_MISTRAL_CALL + r"(?=\{)", body="json", begins="["),
     ),
     variants=(
@@ -86,6 +100,7 @@ DEEPSEEK = Dialect(
                 r"<｜tool▁call▁begin｜>{ws}(?!function{ws}<｜tool▁sep｜>{ws}[^\W\d]){name}{ws}"
                 r"<｜tool▁sep｜>{ws}{object}"
             ),
+            loose_heads=(rf"{_DS_CALL}{NO_NAME}{_DS_SEP}(?=\{{)",),
             body="json",
             tail=r"{ws}<｜tool▁call▁end｜>",
             loose_tail=_DS_NEXT,
@@ -121,6 +136,7 @@ KIMI_K2 = Dialect(
             loose_heads=(
                 _K2_CALL + r"(?P<missing>)(?P<empty><\|tool_call_end\|>)",
                 r"<\|tool_call_begin\|>{ws}(?P<id>functions\.(?P<name>[^\W\d][\w./\-]{0,127}+):[0-9]{1,9}+){ws}(?P<missing>)(?=\{)",
+                rf"<\|tool_call_begin\|>{{ws}}{NO_NAME}<\|tool_call_argument_begin\|>{{ws}}(?=\{{)",
             ),
             tail=r"{ws}<\|tool_call_end\|>",
             loose_tail=r"(?={ws}(?:<\|tool_call_begin\|>|<\|tool_calls?_section_end\|>))",

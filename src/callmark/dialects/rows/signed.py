@@ -12,6 +12,7 @@ from callmark.dialects.idioms import (
     ANY_QUOTED_NAME,
     COMMAND_TAGS,
     IS_TEXT,
+    NO_NAME,
     PARAMETER,
     QUOTED_KEY,
     SOURCE,
@@ -62,13 +63,19 @@ def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
     return (
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
-            loose_heads=(rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",),
+            loose_heads=(
+                rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",
+                rf"<{invoke}name{_IS}{NO_NAME}>{{ws}}(?=\{{)",
+            ),
             body="json",
             **section,
         ),
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
-            loose_heads=(rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>",),
+            loose_heads=(
+                rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>",
+                rf"<{invoke}name{_IS}{NO_NAME}>(?={{ws}}<{sign}parameter name=)",
+            ),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{IS_TEXT})?>",
             loose_parameters=_otherwise(sign + PARAMETER),

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from callmark.dialects.idioms import KEY, MARKED_NAME, SOURCE, TYPE, empty, fenced, forgotten, list_of, twice, unclosed
+from callmark.dialects.idioms import (
+    KEY,
+    MARKED_NAME,
+    NO_NAME,
+    SOURCE,
+    TYPE,
+    empty,
+    fenced,
+    forgotten,
+    list_of,
+    twice,
+    unclosed,
+)
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, respelled
 
@@ -43,7 +55,7 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     return Form(
         head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{bare})",
         loose_heads=(
-            rf"<{call}(?P<nameless>)(?={{ws}}<{key}{named}</{key}{{ws}}<{value})",
+            rf"<{call}{{ws}}{NO_NAME}(?={{ws}}<{key}{named}</{key}{{ws}}<{value})",
             rf"<{call}{{ws}}{{name}}(?P<told>)(?={{ws}}{loose_key})",
             *([rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})"] if bare else []),
         ),
@@ -160,7 +172,7 @@ HUNYUAN = Dialect(
                 rf"<tool_call{_SFX}>{{ws}}{{name}}{{ws}}(?:{_HY_SEP}{{ws}})?(?P<told>)(?=<end_of_tool_call{_SFX}>)",
                 rf"<{_HY_CALL}{{ws}}{{name}}(?:{{ws}}{_HY_SEP})?(?=[ \t]{{0,16}}+\r?\n{{ws}}</{_HY_CALL})",
                 rf"<{_HY_CALL}{{ws}}{{name}}(?:{{ws}}{_HY_SEP})?(?P<told>)(?={{ws}}{_LOOSE_KEY})",
-                rf"<{_HY_CALL}(?P<nameless>)(?:{{ws}}{_HY_SEP})?(?={{ws}}<{_HY_KEY}"
+                rf"<{_HY_CALL}{{ws}}{NO_NAME}(?:{{ws}}{_HY_SEP})?(?={{ws}}<{_HY_KEY}"
                 rf"[^<>\r\n]{{1,256}}+</{_HY_KEY}{{ws}}<(?:ifm\|)?arg_(?:value|type){_SFX}>)",
             ),
             loose_tail=rf"{{ws}}(?P<wrong><end_of_tool_call{_SFX}>)|(?={{ws}}{_HY_CALLS_END})",
