@@ -151,7 +151,7 @@ class CallReading:
             self._nameless = (Fault("missing-name", "the name of the tool", Span(base + start, base + end)),)
         self._id = found["id"] if entry.has_id else None
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
-        if self._repairs and self._name and "\\" in self._name:
+        if self._repairs and self._name:
             self._name = self._name.replace("\\", "")
         self._begun = False
         self._json = None
