@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+import callmark
 from benchmarks.peers.ours import engine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,7 +71,9 @@ def _commit() -> str:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    return (git("rev-parse", "--short", "HEAD") or "none") + (" with changes" if git("status", "--porcelain") else "")
+    commit = (git("rev-parse", "--short", "HEAD") or "none") + (" with changes" if git("status", "--porcelain") else "")
+    is_this_one = Path(callmark.__file__).is_relative_to(ROOT / "src")
+    return commit if is_this_one else f"{commit}, callmark as it was installed"
 
 
 def _processor() -> str:

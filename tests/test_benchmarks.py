@@ -1737,6 +1737,13 @@ def test_the_conditions_say_which_recorded_outputs_there_are(monkeypatch):
     assert conditions()["canitoolcall"] == "none"
 
 
+def test_the_conditions_say_that_what_was_measured_is_not_the_working_tree(monkeypatch, tmp_path):
+    """Installed without `-e`, callmark stays what it was, whatever is changed here."""
+    for folder, said in ((ROOT / "src", False), (tmp_path, True)):
+        monkeypatch.setattr(report.callmark, "__file__", str(folder / "callmark" / "__init__.py"))
+        assert conditions()["commit"].endswith(", callmark as it was installed") == said
+
+
 def test_the_conditions_say_which_engine_callmark_is(monkeypatch):
     assert conditions()["engine"] == served_ours.versions()["engine"] == "Python"
     monkeypatch.setattr(served_ours.parser, "__file__", "/x/parser.so")
