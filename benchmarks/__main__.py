@@ -203,10 +203,11 @@ def run(
     wrong = own.wrong + [_complaint(row) for row in rows if _is_wrong(row)]
     for title, text in figures.summary(rows):
         console.print(f"{title}\n{text}\n", markup=False)
-    drawn = _draw(lines.path) if plots and lines.path.is_file() else []
-    console.print(f"rows: {lines.path}" + "".join(f"\nplot: {path}" for path in drawn), markup=False)
     if wrong:
         console.print("WRONG:\n" + "\n".join(f"  {line}" for line in wrong), markup=False)
+    console.print(f"rows: {lines.path}", markup=False)
+    for path in _draw(lines.path) if plots and lines.path.is_file() else []:
+        console.print(f"plot: {path}", markup=False)
     parts_spent = ", ".join(f"{row['of']} {row['seconds']:.0f}" for row in rows if row.get("part") == "time")
     console.print(f"{perf_counter() - start:.0f} s ({parts_spent})", markup=False)
     sys.exit(1 if wrong else 0)
@@ -314,7 +315,11 @@ def _draw(path: Path) -> list[Path]:
     except ImportError:
         Console(stderr=True).print("no plots: they need matplotlib (pip install -e '.\\[bench]')")
         return []
-    return draw(_read(path), path.with_name(path.name.removesuffix(".jsonl")))  # of `run.1` all of it
+    rows = _read(path)
+    try:
+        return draw(rows, path.with_name(path.name.removesuffix(".jsonl")))  # of `run.1` all of it
+    except OSError as error:
+        raise click.ClickException(f"plots cannot be written: {error}") from None
 
 
 def _read(path: Path) -> list[Row]:

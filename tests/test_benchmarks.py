@@ -965,6 +965,15 @@ def test_results_that_cannot_be_written_are_refused_in_a_line(tmp_path):
         assert (done.exit_code, "cannot be written" in done.output) == (2, True)
 
 
+def test_plots_that_cannot_be_written_are_told_in_a_line(tmp_path):
+    path = tmp_path / "run.jsonl"
+    Lines(path).add(rows())
+    tmp_path.joinpath("run-memory.png").mkdir()
+    done = CliRunner().invoke(main, ["plot", str(path)])
+    assert isinstance(done.exception, SystemExit)
+    assert (done.exit_code, "Error: plots cannot be written: " in done.output) == (1, True)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device here")
 def test_results_may_go_nowhere_and_a_full_disk_is_told_in_a_line(monkeypatch):
     monkeypatch.setattr(Parts, "imports", lambda self: None)
