@@ -191,7 +191,7 @@ class _Score:
             self._note("stream", fixture, raised is None and all(row.status is not Status.FAIL for row in same))
             split_rows = checks.check_split_invariance(fixture, family, observation)
             self._note("splits", fixture, all(row.status is not Status.FAIL for row in split_rows))
-        gives_text = whole is None or whole["content"] is not None
+        gives_text = bool(streams) if whole is None else whole["content"] is not None
         if expected is not None and gives_text:
             rows = checks.check_no_leakage(fixture, family, observation)
             self._note("clean", fixture, all(row.status is not Status.FAIL for row in rows))

@@ -1598,6 +1598,21 @@ def test_each_measure_of_recorded_outputs_counts_what_it_says(reads, scored):
         assert set(limits) == {limit}
 
 
+def test_no_text_is_clean_of_markers_where_none_is_given():
+    class Reader:
+        def load(self, key, **task): ...
+
+        def ask(self, op, *, pieces, **request):
+            raise FailedError("no" if pieces is None else "cannot: it has no streaming")
+
+    fixture = next(one for one in load_fixtures() if one.family == "mistral" and one.expected)
+    arena = Arena(TINY, {OURS: ours()})
+    arena.workers = {"x": Reader()}
+    score = correctness._Score("Mistral", "mistral", "x")
+    score.take(arena, Entrant("x", "x", "x"), fixture, load_families()["mistral"])
+    assert score.asked == {"calls": 1, "stream": 0, "splits": 0, "clean": 0}
+
+
 def test_a_profile_tells_functions_their_lines_and_packages():
     place = str(Path(profiling.__file__))
     core = str(profiling._OURS / "reading" / "parser.py")
