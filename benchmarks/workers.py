@@ -145,9 +145,9 @@ class Worker:
         self._place()
 
     def _place(self) -> None:
-        if self._process is not None and self._places:
+        if self._places and (process := self._process) is not None:  # the thread that asks may close it meanwhile
             with suppress(ProcessLookupError):
-                os.sched_setaffinity(self._process.pid, self._places)
+                os.sched_setaffinity(process.pid, self._places)
 
     def _ask(self, request: dict[str, Any], limit: float) -> Answer:
         process = self._process
