@@ -12,8 +12,8 @@ from setuptools import setup
 
 ENGINE = (
     "arguments", "beside", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects", "pairs",
-    "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "strings",
-    "values", "words",
+    "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "stops",
+    "strings", "values", "words",
 )  # fmt: skip
 
 

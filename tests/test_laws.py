@@ -72,12 +72,13 @@ from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
-from callmark.reading.matching import HOLD_LIMIT, AnyOf, Pattern, Stop, begins, prefix
+from callmark.reading.matching import HOLD_LIMIT, AnyOf, Pattern, begins, prefix
 from callmark.reading.pairs import BARE_VALUE, PAIR_HOLD, WORD_WAITS
 from callmark.reading.patterns import patterns, section
 from callmark.reading.raw_values import plain_value
 from callmark.reading.row_checks import check_row_alone, reach, sample_texts
 from callmark.reading.schemas import known_tools
+from callmark.reading.stops import Stop
 from callmark.reading.strings import RUN_DOUBLE, STOPS_DOUBLE
 from callmark.reading.words import scalar
 from callmark.testing import in_chunks, joined

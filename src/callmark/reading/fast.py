@@ -17,7 +17,7 @@ from callmark.dialects.notation import BLANKS
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
-from callmark.reading.matching import DATA, Pattern
+from callmark.reading.matching import Pattern
 from callmark.reading.patterns import Patterns
 from callmark.reading.plain import (
     BARE,
@@ -40,6 +40,7 @@ from callmark.reading.raw_values import (
     plain_value,
 )
 from callmark.reading.schemas import Parameters
+from callmark.reading.stops import DATA
 from callmark.reading.strings import lone_surrogate
 from callmark.reading.words import scalar
 

@@ -27,7 +27,7 @@ from callmark.reading.closers import DEPTH
 from callmark.reading.decoder import Undecodable
 from callmark.reading.diagnosis import CLOSER_BEHIND
 from callmark.reading.embedded import Embedded
-from callmark.reading.matching import DATA, HOLD_LIMIT, Pattern
+from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.patterns import ValuePatterns, behind_blanks
 from callmark.reading.pieces import fold
 from callmark.reading.raw_values import (
@@ -45,6 +45,7 @@ from callmark.reading.raw_values import (
 )
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, HELD, OPEN, BodyReader, Fault, Terms
+from callmark.reading.stops import DATA
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types

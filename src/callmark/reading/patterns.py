@@ -12,7 +12,8 @@ from typing import Final
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
 from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
-from callmark.reading.matching import Pattern, Stop, begins, literal
+from callmark.reading.matching import Pattern, begins, literal
+from callmark.reading.stops import Stop
 
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
 """What does not stand behind a bracket that ends a marker: that would be a bracket of its arguments."""

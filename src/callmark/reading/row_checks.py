@@ -23,9 +23,10 @@ from callmark.events import Malformed
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.entries import all_begins, beginnings, check_row, in_words
 from callmark.reading.grammar import grammar_place, load
-from callmark.reading.matching import HOLD_LIMIT, Pattern, Stop, begins
+from callmark.reading.matching import HOLD_LIMIT, Pattern, begins
 from callmark.reading.options import EVERYWHERE
 from callmark.reading.patterns import patterns
+from callmark.reading.stops import Stop
 from callmark.reading.whole import parse
 
 _OF_EVERY_TYPE: Final = {

@@ -1,0 +1,120 @@
+"""The end of a value between tags, in a text that goes on: what ends it, and what looks like that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from callmark.dialects.prefixes import UnsupportedPatternError, apart
+from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Pattern, Remembered, begins, waits
+
+_APART_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
+
+_Search: TypeAlias = Callable[[str, int, int], re.Match[str] | None]
+
+DATA: Final = frozenset({"astray", "kept", "foreign"})
+"""What looks like the end of a value, and is none of it: the groups of the last alternative of a `Stop`."""
+
+
+class Stop:
+    """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
+
+    Where the last of them matches, another may still match in its place once more text has come. `waits` is as that of
+    a Pattern, of a text that begins where it may match; `may_begin` tells of a short text whether it matches or may.
+    """
+
+    def __init__(self, alternatives: Sequence[str], first: str) -> None:
+        """Take the alternatives, and for a class of characters those with which they begin."""
+        self.alternatives: Final = alternatives
+        self._begins = re.compile(f"[{first}]").search
+        self._held = Remembered(self._held_in)
+        self._any = AnyOf(alternatives)
+        self._which = Pattern("|".join(alternatives))
+        self._apart: list[tuple[str, _Search]] = []  # made when first needed
+        self._preceding: dict[str | None, Pattern] = {}
+        self.waits: Final = waits(Pattern("|".join(alternatives[:-1])), self._which)
+        self.may_match: Final = self._which.may_match  # of those that it could go on to be, too
+        self.may_begin: Final = Remembered(self._may_begin).__getitem__
+
+    def _may_begin(self, begin: str) -> bool:
+        return self.match(begin, 0) is not None or self.may_match(begin, 0)
+
+    def _each_apart(self) -> list[tuple[str, _Search]]:
+        """Return patterns, each with the character that its matches begin with: `find` skips to it in a fifth."""
+        try:
+            texts = apart(self.alternatives)
+        except UnsupportedPatternError:
+            return [("", self._any.search)]
+        return [("".join(begins(text)) if len(begins(text)) == 1 else "", re.compile(text).search) for text in texts]
+
+    def match(self, buffer: str, at: int) -> re.Match[str] | None:
+        """Match at index `at`: `re.Pattern.match`."""
+        return self._which.match(buffer, at)
+
+    def again(self, text: str) -> int:
+        """Return the index behind the first character of `text` where a match may begin, its length for none."""
+        found = self._begins(text, 1)
+        return len(text) if found is None else found.start()
+
+    def next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        """Return the first match from index `at`, and where it is; None where only more text tells, or there is none.
+
+        Up to the index nothing is a stop, nor may it become one.
+        """
+        sign = self._begins(buffer, at)
+        if sign is None:
+            return None, len(buffer)
+        at = sign.start()
+        if len(buffer) - at <= REMEMBERED_LENGTH:
+            held = self._held[buffer[at:]]
+            return (self.match(buffer, at + ~held), at + ~held) if held < 0 else (None, at + held)
+        return self._next(buffer, at)
+
+    def _held_in(self, text: str) -> int:
+        found, end = self._next(text, 0)
+        return end if found is None else ~end
+
+    def _next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+        begins = self._begins
+        found = self.search(buffer, at)
+        end = found.start() if found is not None else len(buffer)
+        before = end + (found is not None and found.lastgroup in DATA)  # that is a stop, if the right text comes
+        place = begins(buffer, max(at, len(buffer) - HOLD_LIMIT), before) if at < before else None
+        while place is not None:
+            if self.may_match(buffer, place.start()):
+                return None, place.start()
+            place = begins(buffer, place.start() + 1, before)
+        if found is not None and before == end and self._may_precede(found).may_match(buffer, end):
+            return None, end
+        return found, end
+
+    def _may_precede(self, found: re.Match[str]) -> Pattern:
+        """Return the pattern of the alternatives before the one that was found."""
+        group = found.lastgroup
+        if group not in self._preceding:
+            number = next(at for at, text in enumerate(self.alternatives) if f"(?P<{group}>" in text)
+            self._preceding[group] = Pattern("|".join(self.alternatives[:number]) or "(?!)")
+        return self._preceding[group]
+
+    def search(self, buffer: str, at: int) -> re.Match[str] | None:
+        """Search from index `at`: `re.Pattern.search`. Linear in the distance of what is found."""
+        if len(buffer) - at <= _APART_FROM:
+            found = self._any.search(buffer, at)
+            return None if found is None else self._which.match(buffer, found.start())
+        if not self._apart:
+            self._apart = self._each_apart()
+        size = len(buffer)
+        end = at
+        while end < size:
+            # None is searched for far beyond another's hit.
+            begin, end = end, min(size, end + max(_APART_FROM, end - at))
+            hit = end
+            for char, search in self._apart:
+                place = buffer.find(char, begin, hit)
+                found = search(buffer, place, hit + HOLD_LIMIT) if place >= 0 else None
+                if found is not None:
+                    hit = min(hit, found.start())
+            if hit < end:
+                return self._which.match(buffer, hit)
+        return None
