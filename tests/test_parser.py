@@ -1963,6 +1963,21 @@ def test_a_word_in_the_place_of_a_name_or_of_arguments_is_told_where_it_begins(t
         assert joined(events) == joined(expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[TOOL_CALLS]get weather [ARGS]{}", '"get weather", 12'),
+        ("[TOOL_CALLS]the end of the text[ARGS]{}", '"the end of the text", 12'),
+        ("[TOOL_CALLS]$f[ARGS]{}", '"$f", 12'),
+        ("<tool_call><function=  ><parameter=a>1</parameter></function></tool_call>", "a space, 10"),
+    ],
+)
+def test_words_in_the_place_of_a_name_are_told_in_quotes(text, found):
+    (broken,) = parse(text).problems
+    assert broken.message == f"expected the name of the tool, found {found} characters into the marker"
+    check_chunking(text)
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient"])
 def test_a_long_value_that_is_cut_in_its_json_has_no_closers_supplied(tolerance):
     tools = {"f": {"type": "object", "properties": {"a": {"type": "array"}}}}

@@ -727,8 +727,8 @@ class CallReading:
         if fault is None:
             return None
         at, stop = fault.span.start - start, fault.span.end - start
-        found = raw[at : min(stop, at + _FAULT_SHOWN)] if stop > at + 1 else word_at(raw, at, stop, "")
-        return fault, found
+        words = raw[at : min(stop, at + _FAULT_SHOWN)].strip() if stop > at + 1 else ""
+        return fault, f'"{words}"' if " " in words else words or word_at(raw, at, stop, "")
 
     def _in_overflow(self) -> bool:
         """Read what stands behind the limit, in the same windows however it comes: what is shown is not taken back.
