@@ -97,7 +97,10 @@ OTHER_TAGS = {
     "gigachat": OtherTags("dsml", "DSML(?=｜)", "GCML"),
     "dsml-in-ascii": OtherTags(
         "dsml", "｜DSML｜", "|DSML|", repairs=("opener-spelling",),
-        not_theirs=("another-prefix", "no-calls", "head-with-more-blanks", "head-on-two-lines"),
+        not_theirs=(
+            *("another-prefix", "no-calls", "head-with-more-blanks", "head-on-two-lines"),
+            "what-is-no-name",  # only the forms of a row tell of it
+        ),
     ),
     "seed": OtherTags("qwen_xml", r"(?<=[</])(?=tool_call[ >])", "seed:"),
     "zyphra": OtherTags(

@@ -49,33 +49,28 @@ def _more(unless: str) -> str:
     return rf"(?:{_APART}{unless}[a-z_]{{1,32}}+{_IS}[\"'][^<>\"'\r\n]{{0,32}}+[\"']){{0,2}}+"
 
 
-def _dsml(sign: str, **more: Any) -> tuple[Form, ...]:
+def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
     """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
     invoke = f"{sign}(?i:invoke){_APART}"  # as models write it, too
+    nameless = () if variant else (rf"<{invoke}name{_IS}{NO_NAME}>{{ws}}(?=\{{|<{sign}parameter name=)",)
     section: dict[str, Any] = {
         "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
         "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{invoke}name{_IS})",),
         "tail": rf"{{ws}}</{sign}invoke>",
         "loose_tail": forgotten(f"</{sign}{_DSML_CALLS}>", f"<{sign}invoke name="),
         "closer": rf"</{sign}{_DSML_CALLS}>",
-        **more,
+        "repairs": ("opener-spelling",) if variant else (),
     }
     return (
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
-            loose_heads=(
-                rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",
-                rf"<{invoke}name{_IS}{NO_NAME}>{{ws}}(?=\{{)",
-            ),
+            loose_heads=(rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",),
             body="json",
             **section,
         ),
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
-            loose_heads=(
-                rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>",
-                rf"<{invoke}name{_IS}{NO_NAME}>(?={{ws}}<{sign}parameter name=)",
-            ),
+            loose_heads=(rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>", *nameless),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{IS_TEXT})?>",
             loose_parameters=_otherwise(sign + PARAMETER),
@@ -103,7 +98,7 @@ DSML = Dialect(
     source=SOURCE + ": deepseek_v32, deepseek_v4, deepseek_v41, gigachat35",
     results=(rf"</?{_DSML}(?:tool|function)_(?:result|output)s?>",),
     forms=_dsml(_DSML),
-    variants=_dsml(r"\|DSML\|[ ]?", repairs=("opener-spelling",)),
+    variants=_dsml(r"\|DSML\|[ ]?", variant=True),
     tags=(empty(_DSML + _DSML_CALLS),),
     writing=Writing(
         form=1,

@@ -55,8 +55,8 @@ def _keyed(prefix: str = "", argument: str = "arg") -> Form:
     return Form(
         head=rf"<{call}{{ws}}{{name}}(?={{ws}}<{key}{bare})",
         loose_heads=(
-            # Behind blanks on its line stand words about the format.
-            rf"<{call}(?![ \t]{{1,8}}+[^< \t\r\n]){{ws}}{NO_NAME}(?={{ws}}<{key}{named}</{key}{{ws}}<{value})",
+            # Behind a blank stand words about the format.
+            rf"<{call}(?:\r?\n)?{NO_NAME}(?={{ws}}<{key}{named}</{key}{{ws}}<{value})",
             rf"<{call}{{ws}}{{name}}(?P<told>)(?={{ws}}{loose_key})",
             *([rf"<{call}{{ws}}{{name}}(?=[ \t]{{0,16}}+\r?\n{{ws}}</{call})"] if bare else []),
         ),
