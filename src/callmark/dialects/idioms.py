@@ -152,10 +152,36 @@ def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: 
     tail): elsewhere it is text about the format. Or it is the tail, where the next call or a section's end is `behind`.
     A `<` belongs to a value where no character of `own`, with which the tags of the dialect begin, is behind it.
     """
-    char = rf"(?:[^<]|<(?=/?[^/{own}]))"
-    value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
-    found = rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
+    found = _not_closed(parameter, begin, end, tail, behind, f"/?[^/{own}]")
     return rf"\r?\n(?=<{found})|<(?={found})"
+
+
+def unclosed_line(parameter: str, begin: str, end: str, tail: str, behind: str, own: tuple[str, ...]) -> str:
+    """As `unclosed`, for tags with plain words, of which values speak: what shows it stands at the beginning of a line.
+
+    A `<` belongs to a value where none of the words `own` is behind it, with which the tags of the dialect begin.
+    """
+    return rf"\r?\n(?=<{_not_closed(parameter, begin, end, tail, behind, _none_of(own))})"
+
+
+def _not_closed(parameter: str, begin: str, end: str, tail: str, behind: str, other: str) -> str:
+    char = f"(?:[^<]|<(?={other}))"
+    value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
+    return rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"
+
+
+def _none_of(words: tuple[str, ...]) -> str:
+    """Return the pattern of the beginning of a text that begins with none of the words, none of which begins another.
+
+    >>> _none_of(("ab", "/c"))
+    '(?:[^a/]|a[^b]|/[^c])'
+    """
+    rests: dict[str, list[str]] = {}
+    for word in words:
+        rests.setdefault(word[0], []).append(word[1:])
+    ways = [char + _none_of(tuple(rest)) for char, rest in rests.items() if rest != [""]]
+    other = f"[^{''.join(rests)}]"
+    return f"(?:{'|'.join((other, *ways))})" if ways else other
 
 
 def forgotten(closer: str, begin: str) -> str:

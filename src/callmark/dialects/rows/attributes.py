@@ -20,6 +20,7 @@ from callmark.dialects.idioms import (
     swapped,
     twice,
     unclosed,
+    unclosed_line,
 )
 from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME, anonymous, respelled
@@ -28,6 +29,9 @@ _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # a name that no sign ends
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _SIGN = "(?::[ ]?|[ ])"  # in the place of `=` between the word of a tag and a name
+_ANY_PARAMETER = rf"[ \t]{{0,4}}+{PARAMETER}"
+_NAMED_END = r"/parameter[ =][^<>\r\n]{1,32}+>\r?\n<"  # the next tag is on a line of its own: else both are spoken of
+_ENDED_SOMEHOW = r"/param[a-z]{0,6}+(?:>|(?=\r?\n))"
 _LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
 
 
@@ -42,15 +46,6 @@ def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
     """
     ways = [respelled(tail), *certain, rf"{_misspelt(name)}(?={behind})"]
     return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
-
-
-def _line(follows: str, tag: str) -> str:
-    """Return the pattern of what may stand behind the tag of a parameter, so that it begins a value: a line of it, or
-    200 characters of one, without a tag that begins as the parameter's and another `tag` do, by two letters; or all of
-    it, where what `follows` does.
-    """
-    plain = rf"(?:[^<\r\n]|<(?=[^/\r\np{tag[0]}]|p[^a]|{tag[0]}[^{tag[1]}]))"
-    return rf"(?:{plain}{{200}}|{plain}{{0,199}}+(?:\r?\n|</parameter>{{ws}}(?:{follows})))"
 
 
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
@@ -121,9 +116,12 @@ QWEN_XML = Dialect(
                 r"<tool_call>{ws}(?=<function=)|<seed:tool_call>{ws}(?=<function=)|"
                 rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
             ),
-            unclosed=(
-                rf"\r?\n(?=<parameter=[^<>\r\n]{{1,256}}+>{_line('<parameter=|</function>', 'fu')}"
-                rf"|</function>{{ws}}(?:</{_OUTER}>|<function=))"
+            unclosed=unclosed_line(
+                r"parameter=[^<>\r\n]{1,256}+>",
+                rf"{_ANY_PARAMETER}|/[ \t]{{0,4}}+{_FUNCTION}|/(?:[\w.\-]{{1,64}}+>{{ws}}</)?{_OUTER}>|"
+                + _NAMED_END + r"(?:parameter=[^<>\r\n]{1,128}+>\r?\n|/function>)",
+                _ENDED_SOMEHOW, "/function>", f"/{_OUTER}>|function=",
+                ("param", "/param", "/func", "/tool_", "/seed:", "/zyph"),
             ),
             trim=True,
             tail=r"{ws}</function>",
@@ -212,9 +210,12 @@ INVOKE = Dialect(
                 _misspelt(_INVOKE), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
             ),
             nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={ANY_QUOTED_NAME}>(?=\r?\n)",
-            unclosed=(
-                rf"\r?\n(?=</invoke>{{ws}}(?:</{_INVOKES}>|<invoke name=)"
-                rf"|<parameter name=[\"']?[^<>\"'\r\n]{{1,256}}+[\"']?>{_line('<parameter name=|</invoke>', 'in')})"
+            unclosed=unclosed_line(
+                r"parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>",
+                rf"{_ANY_PARAMETER}|/[ \t]{{0,4}}+{_INVOKE}|/{_INVOKES}>|"
+                + _NAMED_END + r"(?:parameter name=[^<>\r\n]{1,128}+>\r?\n|/invoke>)",
+                _ENDED_SOMEHOW, "/invoke>", f"/{_INVOKES}>|invoke name=",
+                ("param", "/param", "/inv", "/func", "/mini", "/dots"),
             ),
             tail=r"{ws}</invoke>",
             loose_tail=_INVOKE_OVER + "|"
