@@ -79,8 +79,8 @@ class ParametersReader(BodyReader):
 
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
-        "_is_json", "_is_string", "_json", "_kept", "_key", "_open", "_patterns", "_sink", "_state", "_stop", "_stray",
-        "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
+        "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_sink", "_state", "_stop",
+        "_stray", "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
     )  # fmt: skip
 
     def __init__(self, patterns: ValuePatterns, start: int, terms: Terms, *, tolerant: bool) -> None:
@@ -103,6 +103,7 @@ class ParametersReader(BodyReader):
         self._open: list[tuple[str, Parameters | None]] = []  # of such values: the bracket, and what is declared around
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
+        self._left = False  # a value before it was left open, by all that could be seen
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
@@ -336,6 +337,10 @@ class ParametersReader(BodyReader):
             return self._take(found[0].partition("&")[0], end)  # an entity in it is read as elsewhere
         if kind == "broken" and not self._kept:
             return self._take(buffer[end : end + 1], end)
+        if kind == "kept" and self._left:  # the parameter behind what was left open may stand in that
+            self.sound = base + end
+            behind = behind_blanks(buffer, found.end())
+            return self._die("unexpected-text", "a parameter or the end of the call", behind)
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
             text = found[0] or buffer[end : end + 1]  # of a look-ahead, what it sees first
@@ -346,6 +351,7 @@ class ParametersReader(BodyReader):
         if kind == "unclosed":
             self._repair("missing-closer", base + end, base + end)
             self._end_value(end, base, closed=False)
+            self._left = True
             self._state = _BETWEEN
             return end
         if kind == "nested" and self._may_hold_elements():
