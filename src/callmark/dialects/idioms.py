@@ -49,8 +49,8 @@ MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){
 ANY_QUOTED_NAME: Final = r"[\"']?{name}[\"']?"
 """A name in any quotes, or in none."""
 
-NO_NAME: Final = r"[\"']?(?P<nameless>(?:[\w$@{*`][^<>\"'\r\n]{0,63}+)?+)[\"']?"
-"""Nothing, or what is no name, in the place of one: words, a variable, or what is marked or filled in."""
+NO_NAME: Final = r"[\"']?(?P<nameless>(?:[\w$@*`][^<>{}\"'\r\n]{0,63}+)?+)[\"']?"
+"""Nothing, or what is no name, in the place of one: words, a variable, or what is marked. Braces are of a template."""
 
 KEY: Final = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"
 """A key in any quotes, or in none."""
