@@ -1969,7 +1969,7 @@ def test_a_word_in_the_place_of_a_name_or_of_arguments_is_told_where_it_begins(t
         ("[TOOL_CALLS]get weather [ARGS]{}", '"get weather", 12'),
         ("[TOOL_CALLS]the end of the text[ARGS]{}", '"the end of the text", 12'),
         ("[TOOL_CALLS]$f[ARGS]{}", '"$f", 12'),
-        ("<tool_call><function=  ><parameter=a>1</parameter></function></tool_call>", "a space, 10"),
+        ("<tool_call><function=  ><parameter=a>1</parameter></function></tool_call>", '">", 12'),
     ],
 )
 def test_words_in_the_place_of_a_name_are_told_in_quotes(text, found):

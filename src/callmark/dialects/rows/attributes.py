@@ -50,7 +50,7 @@ def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
 
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
 _QWEN_NAMELESS = (
-    rf"<(?i:function)(?:{_NAMED}|[=:])?{NO_NAME}>(?={{ws}}<parameter[ =])"
+    rf"<(?i:function)(?:{_NAMED}|[=:])?[ \t]{{0,4}}+{NO_NAME}[ \t]{{0,4}}+>(?={{ws}}<parameter[ =])"
 )
 _QWEN_SECTION: dict[str, Any] = {
     "opener": rf"<{_OUTER}>{{ws}}(?=<function=|{anonymous(_QWEN_NAMELESS)})",
