@@ -247,6 +247,7 @@ def may_begin(text: str, *, in_section: bool) -> bool:
     wanted += [tag for dialect in select(None) for tag in dialect.tags]
     wanted += [text for form in forms for text in (form.opener, form.head * (form.alone or in_section)) if text]
     wanted += [text for form in forms for text in (*derived.tolerated_heads(form), *form.loose_openers)]
+    wanted += [text for form in forms for text in derived.nameless_heads(form, alone=not in_section)]
     found = (regex.match(for_regex(expand(pattern)), text, partial=True) for pattern in wanted)
     return any(match is not None and match.partial for match in found)
 
@@ -258,6 +259,9 @@ def may_begin(text: str, *, in_section: bool) -> bool:
 @example("<parameter=x> <code lang=x")
 @example("[//")
 @example("[TOOL_CALLS]¼")
+@example("[TOOL_CALLS])")
+@example("[TOOL_CALLS]a b)")
+@example("<tool_call>a b")
 def test_outside_a_marker_only_a_possible_opener_is_withheld(text):
     parser = Parser()
     emitted = 0

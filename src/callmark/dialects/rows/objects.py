@@ -31,7 +31,7 @@ MISTRAL = Dialect(
         list_of(r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)", r"{ws}\]", begins="["),
         Form(
             head=_MISTRAL_ARGS + "{object}",
-            loose_heads=(r"\[TOOL_CALLS\]{ws}(?P<nameless>[^\[\]{}\r\n]{1,64}+)\[ARGS\]{ws}(?=\{)",),
+            loose_heads=(r"\[TOOL_CALLS\]{ws}(?P<nameless>[\w$@*`][^\[\]{}\r\n]{0,63}+)\[ARGS\]{ws}(?=\{)",),
             body="json",
             begins="[",
         ),
