@@ -29,9 +29,6 @@ _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # a name that no sign ends
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _SIGN = "(?::[ ]?|[ ])"  # in the place of `=` between the word of a tag and a name
-_ANY_PARAMETER = rf"[ \t]{{0,4}}+{PARAMETER}"
-_NAMED_END = r"/parameter[ =][^<>\r\n]{1,32}+>\r?\n<"  # the next tag is on a line of its own: else both are spoken of
-_ENDED_SOMEHOW = r"/param[a-z]{0,6}+(?:>|(?=\r?\n))"
 _LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
 
 
@@ -46,6 +43,18 @@ def _wrong_tail(tail: str, name: str, behind: str, *certain: str) -> str:
     """
     ways = [respelled(tail), *certain, rf"{_misspelt(name)}(?={behind})"]
     return rf"{{ws}}(?P<wrong>{'|'.join(ways)})"
+
+
+def _left_open(begin: str, parameter: str, closers: str, tail: str, behind: str, own: tuple[str, ...]) -> str:
+    """Return what `unclosed_line` does for a `parameter` whose tag has some spelling of this word; `begin` is how the
+    tag begins as the format has it. `closers` are those of the call and its section, in any spelling.
+
+    A value's closer may be misspelt. Where it has the key in it, the next tag is on a line of its own, or both are
+    spoken of.
+    """
+    with_key = rf"/parameter[ =][^<>\r\n]{{1,32}}+>\r?\n<(?:{begin}[^<>\r\n]{{1,128}}+>\r?\n|{tail})"
+    structure = rf"[ \t]{{0,4}}+{PARAMETER}|/[ \t]{{0,4}}+{closers}|{with_key}"
+    return unclosed_line(parameter, structure, r"/param[a-z]{0,6}+(?:>|(?=\r?\n))", tail, behind, own)
 
 
 _OUTER = "(?:seed:|zyphra_)?tool_call"  # the name of the tags around calls: Seed-OSS and ZAYA1 have some of their own
@@ -116,11 +125,12 @@ QWEN_XML = Dialect(
                 r"<tool_call>{ws}(?=<function=)|<seed:tool_call>{ws}(?=<function=)|"
                 rf"\r?\n<function={ANY_NAME}>(?=\r?\n)"
             ),
-            unclosed=unclosed_line(
+            unclosed=_left_open(
+                "parameter=",
                 r"parameter=[^<>\r\n]{1,256}+>",
-                rf"{_ANY_PARAMETER}|/[ \t]{{0,4}}+{_FUNCTION}|/(?:[\w.\-]{{1,64}}+>{{ws}}</)?{_OUTER}>|"
-                + _NAMED_END + r"(?:parameter=[^<>\r\n]{1,128}+>\r?\n|/function>)",
-                _ENDED_SOMEHOW, "/function>", f"/{_OUTER}>|function=",
+                rf"{_FUNCTION}|/(?:[\w.\-]{{1,64}}+>{{ws}}</)?{_OUTER}>",
+                "/function>",
+                f"/{_OUTER}>|function=",
                 ("param", "/param", "/func", "/tool_", "/seed:", "/zyph"),
             ),
             trim=True,
@@ -210,11 +220,12 @@ INVOKE = Dialect(
                 _misspelt(_INVOKE), "</parameter>", rf"{{ws}}(?:</{_INVOKES}>|<invoke name=)"
             ),
             nested=rf"<{_INVOKES}>{{ws}}(?=<invoke name=)|\r?\n<invoke name={ANY_QUOTED_NAME}>(?=\r?\n)",
-            unclosed=unclosed_line(
+            unclosed=_left_open(
+                "parameter name=",
                 r"parameter name=[\"']?[^<>\"'\r\n]{1,256}+[\"']?>",
-                rf"{_ANY_PARAMETER}|/[ \t]{{0,4}}+{_INVOKE}|/{_INVOKES}>|"
-                + _NAMED_END + r"(?:parameter name=[^<>\r\n]{1,128}+>\r?\n|/invoke>)",
-                _ENDED_SOMEHOW, "/invoke>", f"/{_INVOKES}>|invoke name=",
+                f"{_INVOKE}|/{_INVOKES}>",
+                "/invoke>",
+                f"/{_INVOKES}>|invoke name=",
                 ("param", "/param", "/inv", "/func", "/mini", "/dots"),
             ),
             tail=r"{ws}</invoke>",
