@@ -49,8 +49,11 @@ MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){
 ANY_QUOTED_NAME: Final = r"[\"']?{name}[\"']?"
 """A name in any quotes, or in none."""
 
-NO_NAME: Final = r"[\"']?(?P<nameless>(?:[\w$@*`][^<>{}\"'\r\n]{0,63}+)?+)[\"']?"
-"""Nothing, or what is no name, in the place of one: words, a variable, or what is marked. Braces are of a template."""
+NO_NAME_BEGINS: Final = r"[\w$@*`]"
+"""With what words, a variable, or what is marked begin in the place of a name: another sign is one of prose."""
+
+NO_NAME: Final = rf"[\"']?(?P<nameless>(?:{NO_NAME_BEGINS}[^<>{{}}\"'\r\n]{{0,63}}+)?+)[\"']?"
+"""Nothing, or what is no name, in the place of one. Braces are of a template of the format."""
 
 KEY: Final = r"[\"']?(?P<key>[^<>\"' \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"' \t\r\n]{1,32}+){0,8}+)[\"']?"
 """A key in any quotes, or in none."""
@@ -165,6 +168,7 @@ def unclosed_line(parameter: str, begin: str, end: str, tail: str, behind: str, 
 
 
 def _not_closed(parameter: str, begin: str, end: str, tail: str, behind: str, other: str) -> str:
+    """Return what shows it, behind its `<`; `other` is the pattern of what no tag of the dialect has behind its own."""
     char = f"(?:[^<]|<(?={other}))"
     value = rf"(?:{char}{{300}}|{char}{{0,299}}+<(?:{end}{{ws}}<)?(?:{begin}|{tail}))"
     return rf"(?:{parameter}{value}|{tail}{{ws}}<(?:{behind}))"

@@ -9,6 +9,7 @@ from callmark.dialects.idioms import (
     MARKED_NAME,
     MEANT_IN_ANY_WORDS,
     NO_NAME,
+    NO_NAME_BEGINS,
     SOURCE,
     fenced,
     list_of,
@@ -31,7 +32,9 @@ MISTRAL = Dialect(
         list_of(r"\[TOOL_CALLS\]{ws}\[{ws}(?=\{)", r"{ws}\]", begins="["),
         Form(
             head=_MISTRAL_ARGS + "{object}",
-            loose_heads=(r"\[TOOL_CALLS\]{ws}(?P<nameless>[\w$@*`][^\[\]{}\r\n]{0,63}+)\[ARGS\]{ws}(?=\{)",),
+            loose_heads=(
+                rf"\[TOOL_CALLS\]{{ws}}(?P<nameless>{NO_NAME_BEGINS}[^\[\]{{}}\r\n]{{0,63}}+)\[ARGS\]{{ws}}(?=\{{)",
+            ),
             body="json",
             begins="[",
         ),
