@@ -728,7 +728,9 @@ class CallReading:
             return None
         at, stop = fault.span.start - start, fault.span.end - start
         words = raw[at : min(stop, at + _FAULT_SHOWN)].strip() if stop > at + 1 else ""
-        return fault, f'"{words}"' if " " in words else words or word_at(raw, at, stop, "")
+        if " " in words:  # in quotes, or it reads as if it were words of the message
+            return fault, f'"{words}"'
+        return fault, words or word_at(raw, at, stop, "")
 
     def _in_overflow(self) -> bool:
         """Read what stands behind the limit, in the same windows however it comes: what is shown is not taken back.

@@ -178,7 +178,7 @@ class ObjectReader:
         if not at and len(buffer) <= _LOOP_LENGTH and self._stack:
             at = -1
             after: _Row | None = row
-            for char in buffer:
+            for char in buffer:  # no exception where the table ends: compiled, one costs more than a whole chunk
                 after = row.get(char)
                 if after is None:
                     break
