@@ -98,7 +98,7 @@ OTHER_TAGS = {
     "dsml-in-ascii": OtherTags(
         "dsml", "｜DSML｜", "|DSML|", repairs=("opener-spelling",),
         not_theirs=(
-            *("another-prefix", "no-calls", "head-with-more-blanks", "head-on-two-lines"),
+            *("another-prefix", "no-calls", "head-with-more-blanks", "head-on-two-lines", "attributes-beside-a-name"),
             "what-is-no-name",  # only the forms of a row tell of it
         ),
     ),

@@ -126,8 +126,10 @@ def _before_objects(form: Form) -> list[str]:
 
 
 def tolerated_end(form: Form) -> str:
-    """Return the pattern of `value_end` with blanks in its tag, or the name of a neighbour's; "" where it is no tag."""
-    return respelled(_VALUE_TAG if re.fullmatch(_VALUE_TAG, form.value_end) else form.value_end)
+    """Return the pattern of `value_end` with blanks in its tag, in short, or a neighbour's; "" where it is no tag."""
+    if re.fullmatch(_VALUE_TAG, form.value_end):
+        return respelled(_VALUE_TAG)
+    return respelled(re.sub(r"parameter>\Z", "param(?:eter)?s?>", form.value_end))
 
 
 def misspelt_end(form: Form) -> str:

@@ -67,17 +67,28 @@ ANY_QUOTED_KEY: Final = r"\"[^<>\"\r\n]{1,256}+\""
 PARAMETER: Final = "(?i:par[a-ln-z]{0,2}+m[aeiort]{0,5}+)"
 """The name of a parameter's tag: in full or short, in any case, with letters typed wrong. Not `part` or `paramset`."""
 
-MORE: Final = r"(?:[ \t]{1,4}+[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{0,4}+>"
-"""The end of a tag, with other attributes."""
+APART: Final = r"[ \t\r\n]{1,8}+"
+"""Blanks between the attributes of a tag."""
 
-KEY_BEHIND: Final = (
-    r"(?:[ \t\r\n]{1,8}+(?!name=)[a-z_]{1,32}+=[\"'][^<>\"'\r\n]{0,32}+[\"']){0,2}+[ \t\r\n]{1,8}+name="
-    + QUOTED_KEY + MORE
-)  # fmt: skip
-"""The rest of a parameter's tag, with its key behind other attributes, or behind a line break."""
+IS: Final = r"[ \t\r\n]{0,4}+=[ \t\r\n]{0,4}+"
+"""What stands between the name of an attribute and its value, as models write it."""
 
-TYPE: Final = "(?:(?P<text>string)|(?P<json>number|integer|boolean|object|array|null))"
+JSON_TYPES: Final = "number|integer|boolean|object|array|null"
+"""The words for values that are JSON."""
+
+TYPE: Final = f"(?:(?P<text>string)|(?P<json>{JSON_TYPES}))"
 """Of what kind a value is, as a tag says it."""
+
+TEXT_TYPES: Final = "(?i:str(?:ing)?|text)"
+"""The words for text, as models write them, too. Another word than these and those of JSON says nothing."""
+
+TAG_END: Final = r"[ \t\r\n]{0,4}+>"
+"""The end of a tag, as models write it."""
+
+_KEY: Final = (
+    r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
+)
+_KINDS: Final = f"(?:(?P<text>[Tt]rue|{TEXT_TYPES})|(?P<json>[Ff]alse|{JSON_TYPES}))"
 
 IS_TEXT: Final = r"string=\"(?:(?P<text>true)|(?P<json>false))\""
 """Whether a value is text, or else JSON, as a tag says it."""
@@ -134,18 +145,57 @@ def fenced(head: str, behind: str = "", body: Literal["json", "envelope"] = "jso
     )  # fmt: skip
 
 
-def attributed(tag: str, tail: str, behind: str, own: str) -> dict[str, Any]:
+def attributed(prefix: str, tail: str, behind: str, own: str) -> dict[str, Any]:
     """Return the fields of a form with a tag for each parameter, which has the key as its attribute `name`.
 
-    `tail`, `behind` and `own` are those of `unclosed`: what ends the call, what shows that it does, and how tags begin.
+    The names of its tags begin with `prefix`. `tail`, `behind` and `own` are those of `unclosed`: what ends the call,
+    what shows that it does, and how tags begin.
     """
+    tag = f"{prefix}parameter"
     return {
         "body": "parameters",
         "parameter": f"{{ws}}<{tag} name={QUOTED_KEY}>",
-        "loose_parameters": (f"{{ws}}<{tag}{KEY_BEHIND}",),
+        "loose_parameters": (otherwise(prefix + PARAMETER),),
         "value_end": f"</{tag}>",
         "unclosed": unclosed(f"{tag} name={ANY_QUOTED_KEY}>", f"{tag} name=", f"/{tag}>", tail, behind, own),
     }
+
+
+def before_name(tag: str, attribute: str = "name") -> str:
+    """Return the pattern of the tag of a call up to its name, with other attributes before that, and other blanks."""
+    return rf"<{tag}(?:{_attribute(f'(?!{attribute})', _WORD)}){{0,2}}+{APART}{attribute}{IS}"
+
+
+def named_otherwise(tag: str, attribute: str = "name", *, behind: str = "", end: str = TAG_END) -> str:
+    """Return the pattern of the tag of a call: its name in any quotes, `behind` it, and other attributes around it."""
+    return rf"{before_name(tag, attribute)}{ANY_QUOTED_NAME}{behind}(?:{_attribute('', _WORD)}){{0,2}}+{end}"
+
+
+def otherwise(tag: str, key: str = "name", kinds: str = _KINDS, end: str = TAG_END) -> str:
+    """Return the pattern of the tag of a parameter: its key and what says its type in any order, blanks and quotes, and
+    other attributes around them.
+    """
+    before = rf"(?:{_attribute(f'(?!{key})', _TEXT)}){{0,2}}+"
+    return rf"{{ws}}<{tag}{_of_kind(kinds)}{before}{APART}{key}{IS}{_KEY}{_ATTRIBUTES}{end}"
+
+
+def _of_kind(kinds: str) -> str:
+    """Return a look-ahead to the attribute that says of what kind a value is; other words than `kinds` say nothing."""
+    kind = f"(?:string|type){IS}"
+    before = rf"(?:[^<> \t\r\n]|[ \t\r\n](?!{kind})){{0,512}}+"
+    return rf"(?:(?={before}[ \t\r\n]{kind}[\"']?{kinds}(?=[\"' \t\r\n<>])))?"
+
+
+def _attribute(unless: str, value: str) -> str:
+    """Return the pattern of an attribute that does not begin as `unless` says."""
+    return rf"{APART}{unless}[a-z_]{{1,32}}+{IS}(?:[\"']{value}[\"']|{_WORD})"
+
+
+_WORD: Final = r"[\w.:/\-]{0,32}+"  # no text in the head of a call: any text could go on with what is cut in it
+_TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
+_ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"
+TYPED: Final = _of_kind(_KINDS) + _ATTRIBUTES + TAG_END
+"""The rest of a parameter's tag behind its key: attributes, of which one may say its type."""
 
 
 def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: str) -> str:

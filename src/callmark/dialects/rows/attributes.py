@@ -6,17 +6,19 @@ from typing import Any
 
 from callmark.dialects.idioms import (
     ANY_QUOTED_NAME,
-    IS_TEXT,
+    APART,
     KEY,
-    KEY_BEHIND,
     MARKED_NAME,
-    MORE,
     NO_NAME,
     PARAMETER,
     SOURCE,
+    TYPED,
     attributed,
+    before_name,
     empty,
     forgotten,
+    named_otherwise,
+    otherwise,
     swapped,
     twice,
     unclosed,
@@ -29,7 +31,7 @@ _LOOSE_NAME = r"[\"']?[ \t]{0,4}+{name}[ \t]{0,4}+[\"']?"
 _WHOLE_NAME = r"(?P<name>[^\W\d][\w/\-]{0,63}+(?:[.:][\w/\-]{1,63}+){0,3}+)"  # a name that no sign ends
 _NAMED = r"(?:[ \t]{1,16}+name)?[ \t]{0,4}+="  # of an attribute, or of a tag that has its value at once
 _SIGN = "(?::[ ]?|[ ])"  # in the place of `=` between the word of a tag and a name
-_LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{MORE}"
+_LOOSELY = rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_NAMED}[ \t]{{0,4}}+{KEY}{TYPED}"
 
 
 def _misspelt(name: str) -> str:
@@ -69,6 +71,9 @@ _QWEN_SECTION: dict[str, Any] = {
     ),
     "closer": rf"</{_OUTER}>",
 }
+_QWEN_KEY = (  # what looks like an attribute behind it is no part of it
+    r"(?P<key>[^<>\"' \t\r\n][^<> \t\r\n]{0,255}+(?:[ \t]{1,8}+(?![\w\-]{1,32}+=[\"'])[^<> \t\r\n]{1,32}+){0,8}+)"
+)
 _FUNCTION = "func(?:tion)?s?"  # as models spell it in a closing tag
 _QWEN_BEHIND = (  # a call whose own closer is missing
     rf"(?:{{ws}}(?:</{_OUTER}>|<{_OUTER}>{{ws}}<function=)|\r?\n<function={ANY_NAME}>\r?\n)"
@@ -107,8 +112,10 @@ QWEN_XML = Dialect(
                 _QWEN_NAMELESS,
             ),
             body="parameters",
-            parameter=r"{ws}<parameter={key}>",
+            parameter=rf"{{ws}}<parameter={_QWEN_KEY}>",
             loose_parameters=(
+                rf"{{ws}}<parameter={_QWEN_KEY}(?={APART}){TYPED}",
+                otherwise(PARAMETER),
                 _LOOSELY,
                 # Without any opener in the value: a call behind a tag that was cut is no value.
                 r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
@@ -175,7 +182,7 @@ _INVOKE_OVER = forgotten(f"</{_INVOKES}>", "<invoke name=")
 _INVOKE_SECTION: dict[str, Any] = {
     "opener": rf"<{_INVOKES}>{{ws}}(?=<invoke(?:[ ]name=|>{{ws}}<parameter[ ]name=))",
     "loose_openers": (
-        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED})",
+        rf"<{_INVOKES}>{{ws}}(?=<[ \t]{{0,4}}+invoke{_NAMED}|{before_name('invoke')})",
         r"<tool_calls?>{ws}(?=<invoke name=)",  # DeepSeek's, without its sign
     ),
     "closer": rf"</{_INVOKES}>",
@@ -200,9 +207,7 @@ INVOKE = Dialect(
             loose_heads=(
                 rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
-                # A word as the value, no text: else any text could go on with what is cut in it.
-                r"<invoke(?:[ ](?!name=)[a-z_]{1,32}+=[\"'][\w.:/\-]{0,32}+[\"']){1,2}+"
-                rf"[ ]name={ANY_QUOTED_NAME}>(?={{ws}}</?(?:param(?:eter)?|invoke)[ =>])",
+                named_otherwise("invoke") + r"(?={ws}</?(?:param(?:eter)?|invoke)[ \t\r\n=>])",
                 rf"<invoke name={ANY_QUOTED_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
                 rf"<invoke name=[\"']{MARKED_NAME}[\"']>(?={{ws}}</?(?:parameter|invoke)[ >])",
@@ -211,9 +216,8 @@ INVOKE = Dialect(
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",
             loose_parameters=(
-                rf"{{ws}}<parameter name={KEY}[ ]{IS_TEXT}>",
+                otherwise(PARAMETER),
                 _LOOSELY,
-                "{ws}<" + PARAMETER + KEY_BEHIND,
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + swapped(
@@ -235,18 +239,23 @@ INVOKE = Dialect(
         Form(
             opener=r"<｜tool_calls_begin｜>{ws}(?=<｜tool_call_begin｜>)",
             head=r"<｜tool_call_begin｜>{ws}function{ws}<｜tool_sep｜>{ws}<steptml:invoke name=\"{name}\">",
-            loose_heads=(r"<｜tool_call_begin｜>{ws}<steptml:invoke name=\"{name}\">",),
+            loose_heads=(
+                r"<｜tool_call_begin｜>{ws}<steptml:invoke name=\"{name}\">",
+                rf"<｜tool_call_begin｜>{{ws}}function{{ws}}<｜tool_sep｜>{{ws}}{named_otherwise('steptml:invoke')}",
+            ),
             **attributed(
-                "steptml:parameter", "/steptml:invoke>{ws}<｜tool_call_end｜>", "｜tool_call(?:s_end｜|_begin｜)>", "s"
+                "steptml:", "/steptml:invoke>{ws}<｜tool_call_end｜>", "｜tool_call(?:s_end｜|_begin｜)>", "s"
             ),
             tail=r"{ws}</steptml:invoke>{ws}<｜tool_call_end｜>",
             closer="<｜tool_calls_end｜>",
         ),
         Form(
             opener=rf"<{_OWN}:function_calls>{{ws}}(?=<{_OWN}:invoke name=)",
+            loose_openers=(rf"<{_OWN}:function_calls>{{ws}}(?={before_name(f'{_OWN}:invoke')})",),
             head=rf"<{_OWN}:invoke name=\"{{name}}\">",
+            loose_heads=(named_otherwise(f"{_OWN}:invoke"),),
             **attributed(
-                f"{_OWN}:parameter", f"/{_OWN}:invoke>", f"/{_OWN}:function_calls>|{_OWN}:invoke name=", "a"
+                f"{_OWN}:", f"/{_OWN}:invoke>", f"/{_OWN}:function_calls>|{_OWN}:invoke name=", "a"
             ),
             tail=rf"{{ws}}</{_OWN}:invoke>",
             loose_tail=forgotten(f"</{_OWN}:function_calls>", f"<{_OWN}:invoke name="),
@@ -260,9 +269,9 @@ INVOKE = Dialect(
         r"<\|start\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
         r"<\|start\|>assistant{ws}<\|message\|>",
         rf"<\|message(?P<answers>)\|>(?=<{_OWN}:function_calls>{{ws}}<{_OWN}:invoke name=)",  # without its role
-        # Behind the end of a message the header of the next one needs no token of its own.
-        r"<\|eo[mt]\|>assistant{ws}to=self(?P<opens>)<\|message\|>",
-        r"<\|eo[mt]\|>assistant{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
+        # Behind the end of a message the header of the next one needs no token of its own, nor the role.
+        r"<\|eo[mt]\|>(?:assistant)?{ws}to=self(?P<opens>)<\|message\|>",
+        r"<\|eo[mt]\|>(?:assistant)?{ws}to=[^<>|\r\n]{1,128}+(?P<answers>)<\|message\|>",
         r"<\|eo[mt](?P<closes>)\|>",
     ),
     leads=(
@@ -294,12 +303,13 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
+                named_otherwise("function") + r"(?={ws}</?(?:param|function)[ \t\r\n>])",
                 rf"<function name={NO_NAME}>(?={{ws}}<param name=[\"'])",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
             loose_parameters=(
-                rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_GLUED}[ \t]{{0,4}}+{KEY}{MORE}",
-                "{ws}<" + PARAMETER + KEY_BEHIND,
+                otherwise(PARAMETER),
+                rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_GLUED}[ \t]{{0,4}}+{KEY}{TYPED}",
             ),
             value_end="</param>",
             unclosed=unclosed(

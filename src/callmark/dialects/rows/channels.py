@@ -120,7 +120,7 @@ HARMONY = Dialect(
 _BEAM_HEADER = r"to={name}<\|channel\|>(?:analysis|commentary){ws}<\|constrain\|>xml{ws}<\|message\|>"
 _BEAM_HEAD = r"<\|start\|>assistant{ws}" + _BEAM_HEADER
 _BEAM: dict[str, Any] = {
-    **attributed("rfl:parameter", r"\|(?:call|end)\|>", r"\|start\|>assistant", "r|"),
+    **attributed("rfl:", r"\|(?:call|end)\|>", r"\|start\|>assistant", "r|"),
     "trim": True,
     "tail": r"{ws}<\|(?:call|end)\|>",
 }

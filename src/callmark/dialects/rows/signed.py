@@ -9,53 +9,40 @@ from typing import Any
 
 from callmark.dialects.idioms import (
     ANY_QUOTED_KEY,
-    ANY_QUOTED_NAME,
+    APART,
     COMMAND_TAGS,
+    IS,
     IS_TEXT,
+    JSON_TYPES,
     NO_NAME,
     PARAMETER,
     QUOTED_KEY,
     SOURCE,
+    TEXT_TYPES,
     TYPE,
+    before_name,
     empty,
     forgotten,
+    named_otherwise,
+    otherwise,
     swapped,
     unclosed,
 )
 from callmark.dialects.model import Dialect, Form, Writing
 
-_APART = r"[ \t\r\n]{1,8}+"  # between the attributes of a tag
-_IS = r"[ \t\r\n]{0,4}+=[ \t\r\n]{0,4}+"
 _DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
-_WORDS = r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
-_OF_KIND = (
-    rf"(?:string|type){_IS}[\"']?"
-    r"(?:(?P<text>[Tt]rue|string)|(?P<json>[Ff]alse|number|integer|boolean|object|array|null))[\"']?"
-)
-
-
-def _otherwise(tag: str) -> tuple[str, str]:
-    """Return the patterns of a parameter's tag: name and kind in any order, blanks and quotes, and more attributes."""
-    begin, end = rf"{{ws}}<{tag}{_APART}", _more("") + r"[ \t\r\n]{0,4}+>"
-    return (
-        rf"{begin}name{_IS}{_WORDS}{_more('(?!string|type)')}(?:{_APART}{_OF_KIND})?{end}",
-        rf"{begin}{_OF_KIND}{_APART}name{_IS}{_WORDS}{end}",
-    )
-
-
-def _more(unless: str) -> str:
-    """Return the pattern of other attributes, which do not begin as `unless` says."""
-    return rf"(?:{_APART}{unless}[a-z_]{{1,32}}+{_IS}[\"'][^<>\"'\r\n]{{0,32}}+[\"']){{0,2}}+"
 
 
 def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
     """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
-    invoke = f"{sign}(?i:invoke){_APART}"  # as models write it, too
-    nameless = () if variant else (rf"<{invoke}name{_IS}{NO_NAME}>{{ws}}(?=\{{|<{sign}parameter name=)",)
+    invoke = f"{sign}(?i:invoke)"  # as models write it, too
+    before = before_name(invoke)
+    otherwise_named = named_otherwise(invoke)
+    nameless = () if variant else (rf"<{invoke}{APART}name{IS}{NO_NAME}>{{ws}}(?=\{{|<{sign}parameter name=)",)
     section: dict[str, Any] = {
         "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
-        "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{invoke}name{_IS})",),
+        "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?={before})",),
         "tail": rf"{{ws}}</{sign}invoke>",
         "loose_tail": forgotten(f"</{sign}{_DSML_CALLS}>", f"<{sign}invoke name="),
         "closer": rf"</{sign}{_DSML_CALLS}>",
@@ -64,16 +51,16 @@ def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
     return (
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\">{{ws}}(?=\{{)",
-            loose_heads=(rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>{{ws}}(?=\{{)",),
+            loose_heads=(otherwise_named + r"{ws}(?=\{)",),
             body="json",
             **section,
         ),
         Form(
             head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
-            loose_heads=(rf"<{invoke}name{_IS}{ANY_QUOTED_NAME}[ \t\r\n]{{0,4}}+>", *nameless),
+            loose_heads=(otherwise_named, *nameless),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{IS_TEXT})?>",
-            loose_parameters=_otherwise(sign + PARAMETER),
+            loose_parameters=(otherwise(sign + PARAMETER),),
             value_end=rf"</{sign}parameter>",
             loose_value_end=swapped(
                 rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
@@ -143,10 +130,18 @@ MINIMAX_M3 = Dialect(
 )
 
 
-_COFL = r"<cofl:tool_call(?:[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\")?[ ]name=\"{name}\">"
-_COFL_OTHERWISE = r"<cofl:tool_call[ ]name=\"{name}\"[ ]id=\"(?P<id>[\w.:/\-]{1,160}+)\">"
+_COFL_ID = r"(?P<id>[\w.:/\-]{1,160}+)"
+_COFL_ANY_ID = rf"{APART}id{IS}[\"']{_COFL_ID}[\"']"
+_COFL = rf"<cofl:tool_call(?:[ ]id=\"{_COFL_ID}\")?[ ]name=\"{{name}}\">"
+_COFL_OTHERWISE = (
+    named_otherwise("cofl:tool_call", behind=_COFL_ANY_ID),
+    named_otherwise(f"cofl:tool_call(?:{_COFL_ANY_ID})?"),
+)
 _COFL_KEY = "[ ]name=" + QUOTED_KEY
 _COFL_KINDS = "(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))"
+_COFL_ANY_KIND = (
+    f"(?:(?P<text>raw|{TEXT_TYPES})|(?P<json>json|{JSON_TYPES})|(?P<object>dict)|(?P<array>list))"
+)
 _COFL_TYPE = rf"[ ]type=\"{_COFL_KINDS}\">"
 _COFL_CALLS: dict[str, Any] = {
     "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
@@ -155,15 +150,6 @@ _COFL_CALLS: dict[str, Any] = {
     "loose_tail": forgotten("</cofl:tool_calls>", "<cofl:tool_call[ ]"),
     "closer": r"</cofl:tool_calls>",
 }
-
-
-def _cofl_otherwise(tag: str, attribute: str, kinds: str) -> tuple[str, str]:
-    """Return the patterns of a value's tag: its attributes in any order, with other blanks and quotes."""
-    key = rf"{_APART}name{_IS}[\"'](?P<key>[^<>\"'\r\n]{{1,256}}+)[\"']"
-    kind = rf"{_APART}{attribute}{_IS}[\"']{kinds}[\"']"
-    return rf"{{ws}}<cofl:{tag}{key}{kind}[ \t\r\n]{{0,4}}+>", rf"{{ws}}<cofl:{tag}{kind}{key}[ \t\r\n]{{0,4}}+>"
-
-
 _COFL_BEHIND = r"{ws}(?:</cofl:tool_calls>|<cofl:tool_call[ ])"
 COHERE = Dialect(
     name="cohere",
@@ -175,10 +161,10 @@ COHERE = Dialect(
         Form(
             **_COFL_CALLS,
             head=_COFL + r"(?={ws}<cofl:tool_param[ ])",
-            loose_heads=(_COFL_OTHERWISE + r"(?={ws}<cofl:tool_param[ ])",),
+            loose_heads=tuple(head + r"(?={ws}<cofl:tool_param[ ])" for head in _COFL_OTHERWISE),
             body="parameters",
             parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{IS_TEXT}>",
-            loose_parameters=_cofl_otherwise("tool_param", "string", "(?:(?P<text>true)|(?P<json>false))"),
+            loose_parameters=(otherwise("cofl:tool_param"),),
             value_end="</cofl:tool_param>",
             loose_value_end=swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
             unclosed=unclosed(
@@ -193,11 +179,11 @@ COHERE = Dialect(
         Form(
             **_COFL_CALLS,
             head=_COFL,
-            loose_heads=(_COFL_OTHERWISE,),
+            loose_heads=_COFL_OTHERWISE,
             body="parameters",
             parameter="{ws}<cofl:value" + _COFL_KEY + _COFL_TYPE,
             member="{ws}<cofl:value" + _COFL_TYPE,
-            loose_parameters=_cofl_otherwise("value", "type", _COFL_KINDS),
+            loose_parameters=(otherwise("cofl:value", kinds=_COFL_ANY_KIND),),
             value_end="</cofl:value>",
             loose_value_end=swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
             unclosed=unclosed(
@@ -225,6 +211,7 @@ COHERE = Dialect(
 )
 
 
+_K3_END = r"[ \t]{0,4}+<\|sep\|>"
 _K3_CLOSER = r"<\|close\|>tools<\|sep\|>"
 _K3_FORGOTTEN = forgotten(_K3_CLOSER, r"<\|open\|>call tool=")
 _K3_SECTION: dict[str, Any] = {"opener": r"<\|open\|>tools<\|sep\|>", "closer": _K3_CLOSER}
@@ -245,13 +232,13 @@ KIMI_K3 = Dialect(
         Form(
             **_K3_SECTION,
             head=_K3_CALL,
-            loose_heads=(r"<\|open\|>call index=\"[0-9]{1,9}+\"[ ]tool=\"{name}\"<\|sep\|>",),
+            loose_heads=(named_otherwise(r"\|open\|>call", "tool", end=_K3_END),),
             body="parameters",
             parameter=rf"{{ws}}<\|open\|>argument key={QUOTED_KEY}(?:[ ]type=\"{TYPE}\")?<\|sep\|>",
-            loose_parameters=(rf"{{ws}}<\|open\|>argument[ ]type=\"{TYPE}\"[ ]key={QUOTED_KEY}<\|sep\|>",),
+            loose_parameters=(otherwise(r"\|open\|>argument", "key", end=_K3_END),),
             value_end=r"<\|close\|>argument<\|sep\|>",
             unclosed=unclosed(
-                rf"\|open\|>argument key={ANY_QUOTED_KEY}(?:[ ]type=\"[a-z]{{4,7}}+\")?<\|sep\|>",
+                rf"\|open\|>argument key={ANY_QUOTED_KEY}(?:[ ]type=\"[^<>\"'\r\n]{{0,32}}+\")?<\|sep\|>",
                 r"\|open\|>argument key=",
                 r"\|close\|>argument<\|sep\|>",
                 r"\|close\|>call<\|sep\|>",
