@@ -23,8 +23,8 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         "names",
         multiple=True,
         metavar="NAME|FILE.toml",
-        help="Listen for this dialect; `default`: for all that are listened for without this option; -NAME: for these "
-        "without that one. Repeatable.",
+        help="Listen for this dialect; `default` stands for all that are on by default, -NAME leaves out one of these. "
+        "Repeatable.",
     ),
     click.option("--strict", is_flag=True, help="Read only what is in a dialect's grammar."),
     click.option("--salvage", is_flag=True, help="Also read what is a call only by its tool's name."),
@@ -166,7 +166,7 @@ def detect(ctx: click.Context, file: str) -> None:
     Exit code 0 means that there was one, 1 that there was none, 2 that something failed.
 
     \b
-    Example: callmark parse answer.txt --dialect "$(callmark detect answer.txt | head -1)"
+    Example: callmark detect answer.txt | head -1
     """
     from callmark import detect as detect_dialects
 
@@ -219,14 +219,14 @@ def explain(ctx: click.Context, file: str, code: str | None, as_json: bool, opti
 @click.command(short_help="Print the grammar of a dialect, or of the calls of one's tools.")
 @click.argument("dialect", default="call", metavar="[NAME|FILE.toml]")
 @click.option("--tools", metavar="TOOLS.json", help="Print a grammar of messages that may call these tools.")
-@click.option("--target", help="llguidance (the default), gbnf, xgrammar, structural-tag or regex; wants --tools.")
+@click.option("--target", help="For --tools: llguidance, gbnf, xgrammar, structural-tag, regex. [default: llguidance]")
 @click.option("--calls-only", is_flag=True, help="Without text around the calls.")
-@click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
+@click.option("--tool-choice", default="auto", show_default=True, help="auto, none, required, or the name of a tool.")
 @click.option("--single", is_flag=True, help="At most one call in a message.")
-@click.option("--nonce", help="The code that every call carries.")
-@click.option("--string-limit", type=int, help="Most characters of a string without maxLength (512).")
-@click.option("--items-limit", type=int, help="Most items of a list without maxItems (32).")
-@click.option("--depth-limit", type=int, help="Most brackets in a value of any type (2).")
+@click.option("--nonce", help="The code that every call must carry.")
+@click.option("--string-limit", type=int, help="Most characters of a string without maxLength. [default: 512]")
+@click.option("--items-limit", type=int, help="Most items of a list without maxItems. [default: 32]")
+@click.option("--depth-limit", type=int, help="Most brackets in a value of any type. [default: 2]")
 def grammar(
     dialect: str,
     tools: str | None,
@@ -237,7 +237,7 @@ def grammar(
     nonce: str | None,
     **limits: int | None,
 ) -> None:
-    """Print the Lark grammar of one marker of a dialect (call), with what it imports written out.
+    """Print the Lark grammar of one marker of a dialect (default: call), with what it imports written out.
 
     One that does not compile is printed too, and what is wrong with it on standard error; exit code 2 says so.
 

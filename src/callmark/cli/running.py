@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from callmark.cli.files import Failure, lone_output, named_language, standard_output
-from callmark.cli.writing import DIALECT
+from callmark.cli.writing import DIALECT, LANGUAGE
 from callmark.dialects import named_dialect
 
 if TYPE_CHECKING:
@@ -43,14 +43,20 @@ def demo(as_json: bool, seconds: float) -> None:
 @click.option("--model-url", required=True, metavar="URL", help="A server that speaks OpenAI's chat API: .../v1.")
 @click.option("--model", default="default", show_default=True, help="The model, as the server calls it.")
 @click.option("--tools", required=True, metavar="TOOLS.py", help="A Python file, which is run; its Tools are offered.")
-@click.option("--mode", type=click.Choice(["auto", "native", "text"]), default="text", show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "native", "text"]),
+    default="text",
+    show_default=True,
+    help="How the model gets the tools.",
+)
 @DIALECT
-@click.option("--language", default="en", metavar="NAME|FILE.toml", help="en, zh-Hans, zh-Hant or a file of one's own.")
-@click.option("--nonce", metavar="CODE|new", help="A code that every call must carry; `new` makes one.")
+@LANGUAGE
+@click.option("--nonce", metavar="CODE|new", help="The code that every call must carry; `new` makes one.")
 @click.option("--system", default="", help="A system message of your own.")
 @click.option("--yes", is_flag=True, help="Consent to every call of a tool that writes, without being asked.")
 @click.option("--audit", metavar="FILE", help="Append a record of each call to this file, as JSON Lines.")
-@click.option("--api-key", envvar="CALLMARK_API_KEY", default="", help="For the server. Or in CALLMARK_API_KEY.")
+@click.option("--api-key", envvar="CALLMARK_API_KEY", default="", help="The server's key. Or in CALLMARK_API_KEY.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON Lines.")
 def run(
     question: str,
@@ -70,7 +76,8 @@ def run(
     """Ask a model a QUESTION, and run the tools that it calls until it answers.
 
     \b
-    Example: callmark run "What is 17 * 23?" --model-url http://127.0.0.1:8080/v1 --tools tools.py
+    Example: callmark run "What is 17 * 23?" --tools tools.py \\
+                 --model-url http://127.0.0.1:8080/v1
     """
     from callmark.nonces import new_nonce
     from callmark.running.executor import Executor

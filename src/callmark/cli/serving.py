@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from callmark.serving.configuration import ProxyConfig
 
 _SIZES = (
-    click.option("--message-bytes", type=click.IntRange(1), metavar="N", help="Most bytes of a message. [16 MiB]"),
-    click.option("--streams", type=click.IntRange(1), metavar="N", help="Most streams that are open at once. [1000]"),
+    click.option(
+        "--message-bytes", type=click.IntRange(1), metavar="N", help="Most bytes of a message. [default: 16 MiB]"
+    ),
+    click.option(
+        "--streams", type=click.IntRange(1), metavar="N", help="Most streams that are open at once. [default: 1000]"
+    ),
 )
 
 
@@ -46,7 +50,9 @@ def stdio(schema: bool, bounds: Bounds) -> None:
     Standard output has answers only, one a line; remarks go to standard error. --schema says what there is.
 
     \b
-    Example: echo '{"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": "[CALL: f()]"}}' | callmark stdio
+    Example: callmark stdio <<END
+    {"jsonrpc":"2.0","id":1,"method":"detect","params":{"text":"[CALL: f()]"}}
+    END
     """
     if schema:
         from callmark.serving.schema import openrpc
@@ -76,24 +82,32 @@ _PROXYING: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
         help="A server with OpenAI's chat API, .../v1: its models get tools.",
     ),
     click.option("--config", metavar="FILE.toml", help="Upstreams and how each model is taught, instead of options."),
-    click.option("--upstream-key", envvar="CALLMARK_UPSTREAM_KEY", help="For it. Or in CALLMARK_UPSTREAM_KEY."),
-    click.option("--mode", type=click.Choice(["auto", "native", "text"]), help="How tools get there. [auto]"),
-    click.option("--dialect", metavar="NAME|FILE.toml", help="In which calls are taught. [call]"),
-    click.option("--style", help="How tools are described: signature, brief, compact, table, schema. [signature]"),
-    click.option("--language", type=click.Choice(["en", "zh-Hans", "zh-Hant"]), help="Of the prompt. [en]"),
+    click.option("--upstream-key", envvar="CALLMARK_UPSTREAM_KEY", help="Its key. Or in CALLMARK_UPSTREAM_KEY."),
+    click.option("--mode", type=click.Choice(["auto", "native", "text"]), help="How models get tools. [default: auto]"),
+    click.option("--dialect", metavar="NAME|FILE.toml", help="The dialect to teach. [default: call]"),
+    click.option(
+        "--style", help="How tools are described: signature, brief, compact, table, schema. [default: signature]"
+    ),
+    click.option(
+        "--language", type=click.Choice(["en", "zh-Hans", "zh-Hant"]), help="The language of the prompt. [default: en]"
+    ),
     click.option("--tool", "tools", multiple=True, metavar="PATTERN", help="Offer only such tools. Repeatable."),
     click.option(
         "--place",
         type=click.Choice(["system", "merged", "user", "depth", "both"]),
-        help="Where the prompt goes. [merged]",
+        help="Where the prompt goes. [default: merged]",
     ),
-    click.option("--no-system-role", is_flag=True, help="Its template knows no system messages."),
+    click.option("--no-system-role", is_flag=True, help="For a template without system messages."),
     click.option(
         "--before-calls",
         type=click.Choice(["stream", "hold", "drop", "reasoning"]),
-        help="What becomes of text before a call. [stream]",
+        help="What becomes of text before a call. [default: stream]",
     ),
-    click.option("--arguments", type=click.Choice(["whole", "stream"]), help="When those of a call go out. [whole]"),
+    click.option(
+        "--arguments",
+        type=click.Choice(["whole", "stream"]),
+        help="How the arguments of a call go out. [default: whole]",
+    ),
 )
 
 
@@ -152,7 +166,7 @@ def _proxying(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 is any that is free.")
 @click.option("--origin", "origins", multiple=True, metavar="ORIGIN", help="A web page that may ask. Repeatable.")
 @click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this server. Repeatable.")
-@click.option("--token", envvar="CALLMARK_TOKEN", default="", help="Wanted from every client. Or in CALLMARK_TOKEN.")
+@click.option("--token", envvar="CALLMARK_TOKEN", default="", help="What clients must send. Or in CALLMARK_TOKEN.")
 @click.option("--schema", is_flag=True, help="Print the OpenAPI document, and serve nothing.")
 @_sizes
 @_proxying

@@ -15,19 +15,33 @@ if TYPE_CHECKING:
     from callmark.dialects.rendering import WrittenCall
 
 _TOOLS = click.argument("tools", metavar="TOOLS.json|-")
-DIALECT = click.option("--dialect", default="call", metavar="NAME|FILE.toml", help="The dialect to write.")
+DIALECT = click.option(
+    "--dialect", default="call", show_default=True, metavar="NAME|FILE.toml", help="The dialect to write."
+)
+LANGUAGE = click.option(
+    "--language",
+    default="en",
+    show_default=True,
+    metavar="NAME|FILE.toml",
+    help="en, zh-Hans, zh-Hant or a file of your own.",
+)
 
 
 @click.command(short_help="Print the prompt that teaches tools to a model.")
 @_TOOLS
 @DIALECT
-@click.option("--style", default="signature", help="How tools are described: signature, brief, compact, table, schema.")
-@click.option("--language", default="en", metavar="NAME|FILE.toml", help="en, zh-Hans, zh-Hant or a file of one's own.")
-@click.option("--tool-choice", default="auto", help="auto, none, required, or the name of a tool.")
-@click.option("--single", is_flag=True, help="One call in a message, not several.")
+@click.option(
+    "--style",
+    default="signature",
+    show_default=True,
+    help="How tools are described: signature, brief, compact, table, schema.",
+)
+@LANGUAGE
+@click.option("--tool-choice", default="auto", show_default=True, help="auto, none, required, or the name of a tool.")
+@click.option("--single", is_flag=True, help="At most one call in a message.")
 @click.option("--reasoning", is_flag=True, help="A sentence of reasoning before a call.")
 @click.option("--nonce", help="The code that every call must carry.")
-@click.option("--examples", default="turns", help="turns, inline or none.")
+@click.option("--examples", default="turns", show_default=True, help="turns, inline or none.")
 @click.option("--budget", type=int, help="Most tokens; a shorter style and fewer examples are taken.")
 @click.option("--tokenizer", metavar="tokenizer.json", help="Count with this tokenizer (pip install callmark[tokens]).")
 @click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens of the messages instead.")
