@@ -35,6 +35,8 @@ from test_cases import CASES
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "callmark"
 README = ROOT / "README.md"
+PAGES = (README, ROOT / "DIALECTS.md")
+"""The pages whose examples are run, one after the other."""
 
 # Rooms from the ground up: each may import from the floors below it and from itself.
 FLOORS = (
@@ -335,20 +337,22 @@ def check_example(test: doctest.DocTest) -> None:
 
 
 class Block(NamedTuple):
-    """A fenced block of the README: language, file name (where one stands behind the language), text, line."""
+    """A fenced block of a page: language, file name (where one stands behind the language), text, page, line."""
 
     language: str
     file: str
     text: str
+    page: Path
     line: int
 
 
 def blocks() -> list[Block]:
-    text = README.read_text(encoding="utf-8")
     found = []
-    for match in re.finditer(r"^( *)```(\w+)(?: (\S+))?\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL):
-        line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(match[2], match[3] or "", textwrap.dedent(match[4]), line))
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in re.finditer(r"^( *)```(\w+)(?: (\S+))?\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(match[2], match[3] or "", textwrap.dedent(match[4]), page, line))
     return found
 
 
@@ -376,13 +380,13 @@ def test_python_in_the_readme_is_true(files_of_the_readme):
     for block in blocks():
         if block.language != "python":
             continue
-        test = doctest.DocTestParser().get_doctest(block.text, names, "README", str(README), block.line)
+        test = doctest.DocTestParser().get_doctest(block.text, names, block.page.stem, str(block.page), block.line)
         if test.examples:
             check_example(test)
             names = test.globs
             examples += len(test.examples)
         else:  # the row of a dialect: what its TOML file says
-            row = eval(compile(block.text, str(README), "eval"), names)  # noqa: S307  # our own README
+            row = eval(compile(block.text, str(block.page), "eval"), names)  # noqa: S307  # our own page
             from_file = callmark.load_dialect(f"{row.name}.toml")
             fields = [field for field in Dialect.__struct_fields__ if field != "grammar"]
             assert [getattr(row, field) for field in fields] == [getattr(from_file, field) for field in fields]
@@ -431,7 +435,7 @@ def test_two_commands_set_everything_up():
 
 
 def test_files_named_in_the_readme_exist():
-    text = README.read_text(encoding="utf-8")
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = set(re.findall(r"`((?:src|tests|grammars|benchmarks|\.ci)/[\w./]*)`|\]\(([\w./]+)\)", text))
     paths = {path for pair in named for path in pair if path} - {block.file for block in blocks()}
     assert len(paths) > 5
@@ -505,7 +509,8 @@ def test_what_the_readme_tells_and_counts_is_what_the_code_does():
 def built(tmp_path_factory):
     """The wheel and the source distribution, built from a copy, so that the checkout stays as it is."""
     copy = tmp_path_factory.mktemp("source")
-    listed = ["README.md", "LICENSE", "MANIFEST.in", "pyproject.toml", "src", "grammars", "tests", "benchmarks"]
+    pages = [page.name for page in PAGES]
+    listed = [*pages, "LICENSE", "MANIFEST.in", "pyproject.toml", "src", "grammars", "tests", "benchmarks"]
     for name in listed:
         for path in [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path):
@@ -539,7 +544,8 @@ def test_the_source_distribution_holds_grammars_and_cases(built):
         expected = {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)}
         assert expected
         assert expected <= names, pattern
-    assert {"README.md", "LICENSE", "tests/cases/README.md", "src/callmark/samples/transcript.txt"} <= names
+    assert {"README.md", "DIALECTS.md", "LICENSE", "tests/cases/README.md"} <= names
+    assert "src/callmark/samples/transcript.txt" in names
 
 
 def test_the_wheel_works_where_nothing_of_the_checkout_is(built, tmp_path):
