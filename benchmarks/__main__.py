@@ -377,7 +377,10 @@ def readme(path: Path, write: bool) -> None:
 @click.option("--rounds", default=15, show_default=True, type=click.IntRange(min=9))  # of fewer, quartiles tell noise
 @click.option("--instructions/--no-instructions", default=True, help="Count instructions too (Linux or valgrind).")
 def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
-    """Tell what the working tree costs against REV: times in turns, and instructions."""
+    """Tell what the working tree costs against REV.
+
+    Times are taken in turns; instructions are counted.
+    """
     from benchmarks.compare import RevisionError
     from benchmarks.compare import compare as against
 
@@ -397,7 +400,10 @@ def compare(revision: str, seed: int, rounds: int, instructions: bool) -> None:
 @click.option("--seconds", default=2.0, show_default=True, type=click.FloatRange(min=0.01),
               help="So much reading of each text.")  # fmt: skip
 def profile(spelling: str, way: str | None, peer: str | None, seed: int, characters: int, seconds: float) -> None:
-    """Say where the time of reading goes, by function: of callmark, or of a peer."""
+    """Say where the time of reading goes, by function.
+
+    It is that of callmark, or with --peer that of a peer.
+    """
     from benchmarks.profiling import profile as sampled
     from benchmarks.profiling import readers
 

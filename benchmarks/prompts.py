@@ -144,7 +144,7 @@ def _tokens(number: int, dialect: Dialect, style: Style, language: str, count: C
 
 
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(prog="python -m benchmarks.prompts", description=__doc__)
     options.add_argument("--tokenizer", help="a tokenizer.json; without it tokens are estimated")
     given = options.parse_args()
     counted = estimate_tokens if given.tokenizer is None else counter(given.tokenizer)
