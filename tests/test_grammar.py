@@ -640,7 +640,7 @@ def test_a_grammar_that_is_no_text_is_named(tmp_path):
 
 
 def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_path):
-    page = Path(__file__).parent.parent.joinpath("DIALECTS.md").read_text("utf-8")
+    page = Path(__file__).parent.parent.joinpath("grammars", "README.md").read_text("utf-8")
     (overrides,) = re.findall(r"^  (%import \.envelope.*?)\n  ```", page, re.MULTILINE | re.DOTALL)
     text = f'{dedent("  " + overrides)}\nmarker: call\ncall: "<own>" envelope "</own>"\n'
     dialect = own(tmp_path, text, head=r"<own>(?=\{)", body="envelope", tail="</own>", name_keys=("fn",),
@@ -665,7 +665,7 @@ def test_what_is_overridden_may_have_a_priority_or_a_mark_on_either_side(tmp_pat
 
 
 def test_raw_values_of_ones_own_are_as_its_page_has_them(tmp_path):
-    page = Path(__file__).parent.parent.joinpath("DIALECTS.md").read_text("utf-8")
+    page = Path(__file__).parent.parent.joinpath("grammars", "README.md").read_text("utf-8")
     (parameters,) = re.findall(r"^  (parameter: .*?)\n  ```", page, re.MULTILINE | re.DOTALL)
     (row,) = re.findall(r"^  \(the row has (.*)\):$", page, re.MULTILINE)
     call = """marker: call\ncall: "<do task=\\"" NAME "\\">" parameter* _GAP? "</do>"\n"""
@@ -684,7 +684,7 @@ def test_raw_values_of_ones_own_are_as_its_page_has_them(tmp_path):
 
 
 def test_tags_named_after_tools_are_read_as_its_page_has_them(tmp_path):
-    page = Path(__file__).parent.parent.joinpath("DIALECTS.md").read_text("utf-8")
+    page = Path(__file__).parent.parent.joinpath("grammars", "README.md").read_text("utf-8")
     for name, text in re.findall(r"^```\w+ (cline\.\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         tmp_path.joinpath(name).write_text(text, "utf-8")
     dialect = load_dialect(tmp_path / "cline.toml")

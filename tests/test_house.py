@@ -35,7 +35,7 @@ from test_cases import CASES
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "callmark"
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "DIALECTS.md")
+PAGES = (README, ROOT / "grammars" / "README.md")
 """The pages whose examples are run, one after the other."""
 
 # Rooms from the ground up: each may import from the floors below it and from itself.
@@ -435,11 +435,17 @@ def test_two_commands_set_everything_up():
 
 
 def test_files_named_in_the_readme_exist():
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    named = set(re.findall(r"`((?:src|tests|grammars|benchmarks|\.ci)/[\w./]*)`|\]\(([\w./]+)\)", text))
-    paths = {path for pair in named for path in pair if path} - {block.file for block in blocks()}
+    named = {
+        path
+        for page in PAGES
+        for quoted, linked in re.findall(
+            r"`((?:src|tests|grammars|benchmarks|\.ci)/[\w./]*)`|\]\(([\w./]+)\)", page.read_text(encoding="utf-8")
+        )
+        for path in [ROOT / quoted if quoted else page.parent / linked]
+    }
+    paths = named - {ROOT / block.file for block in blocks()}
     assert len(paths) > 5
-    assert [path for path in sorted(paths) if path != "grammars/acme.lark" and not (ROOT / path).exists()] == []
+    assert [path for path in sorted(paths) if path != ROOT / "grammars/acme.lark" and not path.exists()] == []
 
 
 SHOWN = ("call", "hermes", "qwen_xml", "glm", "pythonic")
@@ -509,8 +515,7 @@ def test_what_the_readme_tells_and_counts_is_what_the_code_does():
 def built(tmp_path_factory):
     """The wheel and the source distribution, built from a copy, so that the checkout stays as it is."""
     copy = tmp_path_factory.mktemp("source")
-    pages = [page.name for page in PAGES]
-    listed = [*pages, "LICENSE", "MANIFEST.in", "pyproject.toml", "src", "grammars", "tests", "benchmarks"]
+    listed = ["README.md", "LICENSE", "MANIFEST.in", "pyproject.toml", "src", "grammars", "tests", "benchmarks"]
     for name in listed:
         for path in [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path):
@@ -544,7 +549,7 @@ def test_the_source_distribution_holds_grammars_and_cases(built):
         expected = {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)}
         assert expected
         assert expected <= names, pattern
-    assert {"README.md", "DIALECTS.md", "LICENSE", "tests/cases/README.md"} <= names
+    assert {"README.md", "grammars/README.md", "LICENSE", "tests/cases/README.md"} <= names
     assert "src/callmark/samples/transcript.txt" in names
 
 
