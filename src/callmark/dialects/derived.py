@@ -132,19 +132,23 @@ def tolerated_end(form: Form) -> str:
     return respelled(re.sub(r"parameter>\Z", "param(?:eter)?s?>", form.value_end))
 
 
-def misspelt_end(form: Form) -> str:
-    """Return the pattern of what was meant as `value_end`: with a name in its tag, or with letters typed wrong; a
-    neighbour's tag where that has more to it or, on a line of its own, without its bracket or slash; before what shows
-    that the value was never closed (`unclosed`). "" where it is no tag.
+def misspelt_end(form: Form) -> tuple[str, str]:
+    """Return the pattern of what was meant as `value_end`: with a name in its tag, with letters typed wrong, with
+    another word, without its bracket or slash; or a neighbour's tag. And that of a tag whose name, the group `word`,
+    may be the key. Both stand before what shows that the value was never closed (`unclosed`). "" twice for no tag.
     """
     name = re.fullmatch("</([^<>]+)>", form.value_end)
     if name is None or not form.unclosed:
-        return ""
+        return "", ""
     word = _WORD_BEHIND.search(name[1])
-    tags = rf"</{name[1]}[ =][^<>\r\n]{{1,32}}+>" + (f"|</{name[1][: word.start()]}{_typed(word[0])}>" if word else "")
-    line = rf"\r?\n(?:</{name[1]}(?=\r?\n)|<{name[1]}>)"
-    neighbour = "" if re.fullmatch(_VALUE_TAG, form.value_end) else f"|{_VALUE_TAG}"
-    return rf"(?:{tags}|{line}{neighbour})(?={form.unclosed})"
+    prefix = name[1][: word.start()] if word is not None else ""
+    ways = [rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>|(?=\r?\n))", f"<{name[1]}>", f"</(?:{prefix})?arg(?:ument)?s?>"]
+    if word is not None:
+        ways.append(f"</{prefix}{_typed(word[0])}>")
+    if not re.fullmatch(_VALUE_TAG, form.value_end):
+        ways.append(_VALUE_TAG)
+    behind = f"(?={form.unclosed})"
+    return f"(?:{'|'.join(ways)}){behind}", rf"</(?:{prefix})?(?P<word>[\w.\-]{{1,32}}+)>{behind}"
 
 
 def _typed(word: str) -> str:

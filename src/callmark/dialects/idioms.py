@@ -155,7 +155,7 @@ def attributed(prefix: str, tail: str, behind: str, own: str) -> dict[str, Any]:
     return {
         "body": "parameters",
         "parameter": f"{{ws}}<{tag} name={QUOTED_KEY}>",
-        "loose_parameters": (otherwise(prefix + PARAMETER),),
+        "loose_parameters": (otherwise(f"(?:{prefix})?{PARAMETER}"),),
         "value_end": f"</{tag}>",
         "unclosed": unclosed(f"{tag} name={ANY_QUOTED_KEY}>", f"{tag} name=", f"/{tag}>", tail, behind, own),
     }
@@ -176,14 +176,18 @@ def otherwise(tag: str, key: str = "name", kinds: str = _KINDS, end: str = TAG_E
     other attributes around them.
     """
     before = rf"(?:{_attribute(f'(?!{key})', _TEXT)}){{0,2}}+"
-    return rf"{{ws}}<{tag}{_of_kind(kinds)}{before}{APART}{key}{IS}{_KEY}{_ATTRIBUTES}{end}"
+    return rf"{{ws}}<{tag}{_of_kind(kinds, 3)}{before}{APART}{key}{IS}{_KEY}{_ATTRIBUTES}{end}"
 
 
-def _of_kind(kinds: str) -> str:
-    """Return a look-ahead to the attribute that says of what kind a value is; other words than `kinds` say nothing."""
+def _of_kind(kinds: str, before: int) -> str:
+    """Return a look-ahead to the attribute that says of what kind a value is; other words than `kinds` say nothing.
+
+    Only so many attributes may stand `before` it, and nothing else: it waits for more text as long as it may match.
+    """
     kind = f"(?:string|type){IS}"
-    before = rf"(?:[^<> \t\r\n]|[ \t\r\n](?!{kind})){{0,512}}+"
-    return rf"(?:(?={before}[ \t\r\n]{kind}[\"']?{kinds}(?=[\"' \t\r\n<>])))?"
+    words = r"[^<>\"'= \t\r\n]{1,32}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,2}+"
+    others = rf"(?:{APART}(?!{kind})[a-z_]{{1,32}}+{IS}(?:[\"'][^<>\"'\r\n]{{0,64}}+[\"']|{words})){{0,{before}}}+"
+    return rf"(?:(?={others}{APART}{kind}[\"']?{kinds}(?=[\"' \t\r\n<>])))?"
 
 
 def _attribute(unless: str, value: str) -> str:
@@ -194,7 +198,7 @@ def _attribute(unless: str, value: str) -> str:
 _WORD: Final = r"[\w.:/\-]{0,32}+"  # no text in the head of a call: any text could go on with what is cut in it
 _TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
 _ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"
-TYPED: Final = _of_kind(_KINDS) + _ATTRIBUTES + TAG_END
+TYPED: Final = _of_kind(_KINDS, 1) + _ATTRIBUTES + TAG_END
 """The rest of a parameter's tag behind its key: attributes, of which one may say its type."""
 
 

@@ -80,7 +80,7 @@ class ParametersReader(BodyReader):
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
         "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_sink", "_state", "_stop",
-        "_stray", "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
+        "_stray", "_tagged", "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
     )  # fmt: skip
 
     def __init__(self, patterns: ValuePatterns, start: int, terms: Terms, *, tolerant: bool) -> None:
@@ -105,6 +105,7 @@ class ParametersReader(BodyReader):
         self._kept = False  # the value holds a literal `value_end` as data
         self._left = False  # a value before it was left open, by all that could be seen
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
+        self._tagged = False  # it holds a `<`: to what it may begin, a closer with the key may belong
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -261,7 +262,7 @@ class ParametersReader(BodyReader):
             if types is not None and types.is_text:
                 self._begin_string()
         self._begun = True
-        self._kept = self._foreign = False
+        self._kept = self._foreign = self._tagged = False
         self._trimmed = False
         self._state = _BEGIN if self._trim else _VALUE
         return end
@@ -345,7 +346,9 @@ class ParametersReader(BodyReader):
             self._kept = True
             text = found[0] or buffer[end : end + 1]  # of a look-ahead, what it sees first
             return self._take(text[: self._patterns.stop.again(text)], end)  # the end may begin in it: `;;;`
-        if kind in ("unclosed", "wrong") and self._kept and not self._whole:
+        if kind == "named" and (self._tagged or found["word"] != self._key):
+            return self._take(found[0], end)
+        if kind in ("unclosed", "wrong", "named") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
         if kind == "unclosed":
@@ -365,7 +368,7 @@ class ParametersReader(BodyReader):
         if kind in ("nested", "broken"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
-        if kind in ("respelled", "wrong"):
+        if kind in ("respelled", "wrong", "named"):
             self._repair("wrong-closer", base + end, base + found.end())
         if kind == "cdata":
             self._state = _CDATA
@@ -425,6 +428,8 @@ class ParametersReader(BodyReader):
     def _take(self, piece: str, at: int) -> int:
         """Take a piece of the value's text, which stands at index `at`. Returns the index behind it, or of an error."""
         stop = at + len(piece)
+        if "<" in piece:
+            self._tagged = True
         if self._json is None:
             self._halves += halves_of_characters(piece, self._base + at)
         if self._trimmed:

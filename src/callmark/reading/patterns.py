@@ -81,9 +81,12 @@ class ValuePatterns:
         self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
         self.holds = bool(form.member)
         ends = derived.value_ends(form)
-        wrong = [text for text in (form.loose_value_end, "" if self.whole else derived.misspelt_end(form)) if text]
+        misspelt, named = derived.misspelt_end(form) if not self.whole else ("", "")
+        wrong = [text for text in (form.loose_value_end, misspelt) if text]
         if wrong:
             ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
+        if named:
+            ends.append(f"(?P<named>{expand(named)})")
         rest = [f"(?P<nested>{nested})"]
         if form.unclosed:
             rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")

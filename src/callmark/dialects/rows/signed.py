@@ -60,7 +60,7 @@ def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
             loose_heads=(otherwise_named, *nameless),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{IS_TEXT})?>",
-            loose_parameters=(otherwise(sign + PARAMETER),),
+            loose_parameters=(otherwise(f"(?:{sign})?{PARAMETER}"),),
             value_end=rf"</{sign}parameter>",
             loose_value_end=swapped(
                 rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.dialects.idioms import (
+    JSON_TYPES,
     KEY,
     MARKED_NAME,
     NO_NAME,
     SOURCE,
     TEXT_TYPES,
-    TYPE,
     empty,
     fenced,
     forgotten,
@@ -122,8 +122,7 @@ _HY_CALL = f"(?:iquest_tool_call|{_IFM})>"
 _HY_SEP = f"<tool_sep{_SFX}>"
 _HY_KEY = rf"(?:ifm\|)?arg_key{_SFX}>"
 _HY_VALUE = rf"(?:ifm\|)?arg_value{_SFX}>"
-_OF_WHAT = r"(?:\[[^<>\r\n]{0,64}+)?"  # `array[string]`
-_ANY_TYPE = r"[^<>\r\n]{0,64}+"
+_IFM_TYPE = rf"(?:(?P<text>string)|(?P<json>{JSON_TYPES})(?:\[[^<>\r\n]{{0,64}}+)?)"  # `array[string]`
 _HY_CALLS_END = rf"</(?:ifm\|)?tool_calls{_SFX}>"
 _HUNYUAN_SECTION: dict[str, Any] = {
     "opener": rf"<(?:ifm\|tool_calls|tool_calls){_SFX}>{{ws}}(?=<{_HY_CALL})",
@@ -145,11 +144,11 @@ HUNYUAN = Dialect(
             body="parameters",
             parameter=(
                 rf"{{ws}}<{_HY_KEY}{{key}}</{_HY_KEY}{{ws}}"
-                rf"(?:<ifm\|arg_type>{TYPE}{_OF_WHAT}</ifm\|arg_type>{{ws}})?<{_HY_VALUE}"
+                rf"(?:<ifm\|arg_type>{_IFM_TYPE}</ifm\|arg_type>{{ws}})?<{_HY_VALUE}"
             ),
             loose_parameters=(
                 rf"{{ws}}<{_HY_KEY}{{key}}</{_HY_KEY}{{ws}}"
-                rf"<ifm\|arg_type>(?:(?P<text>{TEXT_TYPES})|{_ANY_TYPE})</ifm\|arg_type>{{ws}}<{_HY_VALUE}",
+                rf"<ifm\|arg_type>(?:(?P<text>{TEXT_TYPES})|[^<>\r\n]{{0,64}}+)</ifm\|arg_type>{{ws}}<{_HY_VALUE}",
                 rf"{{ws}}{_LOOSE_KEY}{{ws}}{KEY}{{ws}}{_LOOSE_KEY_END}{{ws}}{_LOOSE_VALUE}",
                 # As GLM's: on one line, and without any opener in it.
                 rf"{{ws}}<{_HY_KEY}{{key}}</{_HY_KEY}{{ws}}(?P<missing>)(?=[^<\[【［\r\n]{{1,180}}+</{_HY_VALUE})",
@@ -162,7 +161,7 @@ HUNYUAN = Dialect(
             ),
             unclosed=unclosed(
                 rf"(?:ifm\|arg_key|arg_key){_SFX}>[^<>\r\n]{{1,256}}+</{_HY_KEY}{{ws}}"
-                rf"(?:<ifm\|arg_type>{_ANY_TYPE}</ifm\|arg_type>{{ws}})?<{_HY_VALUE}",
+                rf"(?:<ifm\|arg_type>[^<>\r\n]{{0,16}}+</ifm\|arg_type>{{ws}})?<{_HY_VALUE}",
                 rf"(?:ifm\|arg_key|arg_key){_SFX}>",
                 f"/{_HY_VALUE}",
                 f"/{_HY_CALL}",
