@@ -57,7 +57,7 @@ from callmark.dialects.plugins import GROUP, entry_points
 from callmark.dialects.prefixes import UnsupportedPatternError, literals, unfinished
 from callmark.reading import lookahead as lookahead_patterns
 from callmark.reading import scanner
-from callmark.reading.closers import Endings
+from callmark.reading.closers import DEPTH, Endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
@@ -2005,7 +2005,10 @@ def test_what_is_put_together_in_a_schema_is_followed_so_deep(depth, found):
 def test_no_other_closer_is_read_where_each_may_begin_a_marker_with_all_its_closers():
     form = select("call")[0].forms[0]
     ways = Endings(form, None, ")]}", inside=False, final=False, complete=False)._ways
-    assert [way.code for way in ways if way.other] == ["extra-closer", "extra-comma"]
+    assert [(way.code, way.many) for way in ways if way.other] == [
+        *[("extra-closer", many) for many in range(1, DEPTH + 1)],
+        ("extra-comma", 1),
+    ]
     assert not [way for way in ways if not way.other and way.due != ")]}]" and not way.missing]
 
 

@@ -2,10 +2,10 @@
 
 Where a reader stands behind a value and finds neither a comma nor the closer that is due, what follows is compared as a
 whole with all that is due: the brackets that are open, innermost first, and then the marker's tail. Only where one
-change gets that right, the change is the repair: the first closers are missing, one is too many, one has another shape,
-or a comma stands before them. Any bracket may be full-width besides. So none is supplied or dropped where more members
-may follow, but for the one before a bracket that ends the marker alone (`_ends_alone`), and none at the end of the
-text: what decides must be there. `derived.tolerated_tail` says what may stand where nothing but the tail is due.
+change gets that right, the change is the repair: the first closers are missing, some are too many, one has another
+shape, or a comma stands before them. Any bracket may be full-width besides. So none is supplied or dropped where more
+members may follow, but for the one before a bracket that ends the marker alone (`_ends_alone`), and none at the end of
+the text: what decides must be there. `derived.tolerated_tail` says what may stand where nothing but the tail is due.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from callmark.reading.matching import Pattern
 from callmark.reading.patterns import FENCE_RUN, LANGUAGE, Section, patterns
 
 DEPTH: Final = 8
-"""Open brackets up to which closers are repaired: with the blanks between them they fit into HOLD_LIMIT."""
+"""Brackets up to which closers are repaired: with the blanks between them they fit into HOLD_LIMIT."""
 
 _WS: Final = expand("{ws}")
 _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
@@ -64,9 +64,9 @@ class Ending(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A change, and what stands there then: one of `other`, if that is not empty, the closers `due`, and `tail`.
+    """A change, and what stands there then: so `many` of `other`, the closers `due`, and `tail`.
 
-    The change is that so many closers are missing, or that one of `other` stands there: then `code` is its repair.
+    The change is that so many closers are missing, or that `other` ones stand there: then `code` is its repair.
     Patterns of whole ways would be as many as there are orders of brackets, which the model chooses.
     """
 
@@ -75,6 +75,7 @@ class _Way(NamedTuple):
     missing: int
     code: str
     other: str
+    many: int
 
 
 class _Closers:
@@ -114,14 +115,12 @@ class _Closers:
 
     def taken_by(self, way: _Way) -> int:
         """Return how many of them a way takes; below 0 it does not fit, and with _MORE more text could make it fit."""
-        first = bool(way.other)
-        short = _MORE if self.cut else -1
-        if first and not self.signs:
-            return short
-        have = self.signs[first : first + len(way.due)]
-        if (first and self.signs[0] not in way.other) or not way.due.startswith(have):
+        others = self.signs[: way.many]
+        have = self.signs[way.many : way.many + len(way.due)]
+        if others.strip(way.other) or not way.due.startswith(have):
             return -1
-        return first + len(have) if len(have) == len(way.due) else short
+        taken = way.many + len(way.due)
+        return taken if taken <= len(self.signs) else _MORE if self.cut else -1
 
 
 class Endings:
@@ -157,12 +156,13 @@ class Endings:
             others = {closer for closer in _SPELLINGS if inside or closer != due[-1:]}
             if bracket is not None and only_tail:
                 others.discard("}")
-                self._add("", tail, code="wrong-closer", other="}" if bracket[1] != "}" else ")")
+                self._add("", tail, code="wrong-closer", other="}" if bracket[1] != "}" else ")", many=1)
             elif due:
                 self._add_other("wrong-closer", due[1:], tail, others - {due[0]}, end, known)
-            self._add_other("extra-closer", due, tail, others, end, known)
+            for many in range(1, DEPTH + 1):
+                self._add_other("extra-closer", due, tail, others, end, known, many)
             if not inside:
-                self._add(due, tail, code="extra-comma", other=",")
+                self._add(due, tail, code="extra-comma", other=",", many=1)
             for missing, rest in rests:
                 if not (inside and may_be_bracket and len(rest + end) == 1):
                     self._add(rest, tail + _no_other_fence(tail, final), missing=missing)
@@ -185,14 +185,19 @@ class Endings:
         for missing in range(1, len(due) + 1) if form.body != "arguments" and not FENCE_RUN.search(form.tail) else ():
             self._add(due[missing:], _TURN_ENDS, missing=missing)
 
-    def _add_other(self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str]) -> None:
-        """Add a change that reads another closer first, but none with which a marker of `known` may begin."""
-        other = [it for it in others if not any((it + due + end).startswith(way) for way in known)]
+    def _add_other(
+        self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str], many: int = 1
+    ) -> None:
+        """Add a change that reads so `many` other closers first, but none with which a marker of `known` may begin."""
+        begun = [way for way in known if others.issuperset(way[:many]) and (due + end).startswith(way[many:])]
+        other = others.difference(way[0] for way in begun)
         if other:
-            self._add(due, tail, code=code, other="".join(other))
+            self._add(due, tail, code=code, other="".join(other), many=many)
 
-    def _add(self, due: str, tail: str, *, missing: int = 0, code: str = "", other: str = "") -> None:
-        self._ways.append(_Way(due, _tail(tail), missing, code, other))
+    def _add(
+        self, due: str, tail: str, *, missing: int = 0, code: str = "", other: str = "", many: int = 0
+    ) -> None:
+        self._ways.append(_Way(due, _tail(tail), missing, code, other, many))
 
     def ending(self, buffer: str, at: int, base: int) -> Ending | None:
         """Return how the marker ends whose closers begin at index `at`; `base` is the position of the buffer.
@@ -210,9 +215,9 @@ class Endings:
                 continue
             groups = found.groupdict()
             changed = [Repair("missing-closer", Span(base + at, base + at))] * way.missing
-            if way.other:
-                begin, end = closers.place(0)
-                changed = [Repair(way.code, Span(base + begin, base + end))]
+            for number in range(way.many):
+                begin, end = closers.place(number)
+                changed.append(Repair(way.code, Span(base + begin, base + end)))
             tag = found.start("wrong") if groups.get("wrong") is not None else -1
             instead = tag < 0 and way.missing > 0 and self._may_begin
             if instead:
@@ -221,7 +226,7 @@ class Endings:
                 changed = [Repair("wrong-closer", Span(base + tag, base + found.end("wrong")))]
             changed += [
                 Repair("full-width-punctuation", Span(base + begin, base + end))
-                for begin, end in closers.wide(bool(way.other), taken)
+                for begin, end in closers.wide(way.many, taken)
             ]
             closed = closers.ends(taken - self._due, taken)
             more, cut = groups.get("more") is not None, instead and not self._whole
