@@ -142,7 +142,7 @@ def misspelt_end(form: Form) -> tuple[str, str]:
         return "", ""
     word = _WORD_BEHIND.search(name[1])
     prefix = name[1][: word.start()] if word is not None else ""
-    ways = [rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>|(?=\r?\n))", f"<{name[1]}>", f"</(?:{prefix})?arg(?:ument)?s?>"]
+    ways = [rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>)?", f"<{name[1]}>", f"</(?:{prefix})?arg(?:ument)?s?>"]
     if word is not None:
         ways.append(f"</{prefix}{_typed(word[0])}>")
     if not re.fullmatch(_VALUE_TAG, form.value_end):
