@@ -201,6 +201,9 @@ _ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"
 TYPED: Final = _of_kind(_KINDS, 1) + _ATTRIBUTES + TAG_END
 """The rest of a parameter's tag behind its key: attributes, of which one may say its type."""
 
+ATTRIBUTES: Final = rf"(?:{_attribute('', _WORD)}){{1,2}}+{TAG_END}"
+"""The rest of the tag of a call that has attributes, none of which says more than the call does."""
+
 
 def unclosed(parameter: str, begin: str, end: str, tail: str, behind: str, own: str) -> str:
     """Return the pattern of what shows that a value was never closed; each part of it is without its first `<`.

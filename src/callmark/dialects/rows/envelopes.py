@@ -6,6 +6,7 @@ from typing import Any
 
 from callmark.dialects.fences import INDENT
 from callmark.dialects.idioms import (
+    ATTRIBUTES,
     BARE,
     BARE_CALLS,
     BUILT_IN,
@@ -22,6 +23,7 @@ from callmark.dialects.idioms import (
     empty,
     fenced,
     list_of,
+    named_otherwise,
     objects_of,
     twice,
     without_brackets,
@@ -71,6 +73,7 @@ HERMES = Dialect(
             body="envelope",
             loose_heads=(
                 r"<[ \t]{0,4}+(?i:tool(?:\\?_|[\- ])?call|function-?call)[ \t]{0,4}+>{ws}(?=\{{ws}[\"']name[\"']{ws}:)",
+                f"<tool_call{ATTRIBUTES}{{ws}}{_NAMED_CALL}",
             ),
             tail=r"{ws}</tool_call>",
             loose_tail=r"(?={ws}<tool_call>)|" + _FURTHER,
@@ -86,6 +89,12 @@ HERMES = Dialect(
             ),
             body="envelope",
             tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
+            repairs=("opener-spelling",),
+        ),
+        Form(
+            head=named_otherwise("(?:tool|function)_call", "(?:name|function|tool)") + r"{ws}(?=\{)",
+            body="json",
+            tail=r"{ws}</(?:tool|function)_call>",
             repairs=("opener-spelling",),
         ),
         Form(  # as LM Studio asks for it
