@@ -262,6 +262,14 @@ INVOKE = Dialect(
             closer=f"</{_OWN}:function_calls>",
         ),
     ),
+    variants=(
+        Form(
+            head=named_otherwise("(?:tool|function)_call") + "(?={ws}<parameter[ ]name=)",
+            **attributed("", "/(?:tool|function)_call>", "(?:tool|function)_call[ ]name=", "ptf"),
+            tail="{ws}</(?:tool|function)_call>",
+            repairs=("opener-spelling",),
+        ),
+    ),
     tags=(
         empty(_INVOKES),
         twice(f"<{_INVOKES}>", "<invoke name="),
