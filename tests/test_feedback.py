@@ -216,6 +216,23 @@ def test_a_value_that_strict_reading_finds_without_an_end_is_left_out_of_the_for
     assert (call.name, call.arguments) == ("save", {"days": 3})
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<function=save><parameter=days>3</parameter>\n<parameter=path>hi\n<parameter=deep>{'no ' * 100}</parameter>x"
+        "</parameter></function>",
+        "<tool_call>save<arg_key>days</arg_key><arg_value>3</arg_value><arg_key>path</arg_key><arg_value>hi\n"
+        "<arg_key>deep</arg_key><arg_value>no</arg_value>x</arg_value></tool_call>",
+    ],
+)
+def test_a_value_in_which_the_next_one_may_stand_is_left_out_of_the_form(text):
+    """The model would write the half of it again that is shown, and be run with that."""
+    broken = problem(text, dialects=["qwen_xml", "glm"])
+    told = feedback(broken, "call")
+    assert "hi⟦ ⟧<" in told
+    assert '[CALL: save({"days": 3})]' in told
+
+
 def test_a_key_given_twice_is_left_out_of_the_form():
     assert '[CALL: f({"b": 3})]' in lines("[CALL: f(a=1, b=3, a=2)]")
 

@@ -103,7 +103,7 @@ class ParametersReader(BodyReader):
         self._open: list[tuple[str, Parameters | None]] = []  # of such values: the bracket, and what is declared around
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
-        self._left = False  # a value before it was left open, by all that could be seen
+        self._left: Fault | None = None  # a value before it was left open, by all that could be seen
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
         self._tagged = False  # it holds a `<`: to what it may begin, a closer with the key may belong
         self._declared: Types | None = None
@@ -338,10 +338,10 @@ class ParametersReader(BodyReader):
             return self._take(found[0].partition("&")[0], end)  # an entity in it is read as elsewhere
         if kind == "broken" and not self._kept:
             return self._take(buffer[end : end + 1], end)
-        if kind == "kept" and self._left:  # the parameter behind what was left open may stand in that
+        if kind == "kept" and self._left is not None:  # the parameter behind what was left open may stand in that
+            self.faults.append(self._left)
             self.sound = base + end
-            behind = behind_blanks(buffer, found.end())
-            return self._die("unexpected-text", "a parameter or the end of the call", behind)
+            return self._die(self._left.code, self._left.expected, behind_blanks(buffer, found.end()))
         if kind == "kept" or (kind == "unclosed" and data):
             self._kept = True
             text = found[0] or buffer[end : end + 1]  # of a look-ahead, what it sees first
@@ -354,7 +354,7 @@ class ParametersReader(BodyReader):
         if kind == "unclosed":
             self._repair("missing-closer", base + end, base + end)
             self._end_value(end, base, closed=False)
-            self._left = True
+            self._left = Fault("unexpected-text", self._patterns.value_end, Span(base + end, base + end + 1))
             self._state = _BETWEEN
             return end
         if kind == "nested" and self._may_hold_elements():
