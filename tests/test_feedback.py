@@ -181,7 +181,8 @@ def test_only_the_end_of_a_long_call_is_quoted():
 def test_a_call_without_a_name_is_told_the_form():
     assert lines('<tool_call>{"arguments": {"name": "Bob"}}</tool_call>') == [
         "You began a tool call that could not be read, so it was not run.",
-        "The call does not say which tool it is for.",
+        'The call does not say which tool it is for. Expected a member "name" with the name of the tool, found `}`, '
+        'where ⟦ ⟧ stand: ts": {"name": "Bob"}⟦}⟧</tool_call>',
         "The correct form looks like this:",
         "<tool_call>",
         '{"name": "name", "arguments": {"key": "value"}}',
@@ -562,6 +563,20 @@ def test_a_whole_word_is_marked():
     said = feedback(parse('[CALL: f({"a": sea side})]').problems[0])
     assert "found `sea`, where ⟦ ⟧ stand: " in said
     assert "⟦sea⟧ side" in said
+
+
+def test_what_stands_in_the_place_of_a_name_is_told():
+    (broken,) = parse("<tool_call><function=get weather><parameter=city>Oslo</parameter></function>").problems
+    told = "found `get weather`, where ⟦ ⟧ stand: <function=⟦get weather⟧><parameter=city>Osl"
+    assert told in feedback(broken)
+    assert "⟧ 处应为工具名称，实际是 `get weather`" in feedback(broken, language="zh-Hans")
+    told = lines('<tool_call>{"name": "f", "name": "g", "arguments": {}}</tool_call>')[1]
+    assert "Expected one name and one member with arguments, found `:`, where ⟦ ⟧ stand: " in told
+
+
+def test_what_is_found_is_the_text_of_the_model_where_it_has_the_words_of_a_message():
+    assert "实际是 `and`" in lines('[CALL: f({"a": 1 and})]', language="zh-Hans")[1]
+    assert 'found "`", where' in lines('[CALL: f({"a": `})]')[1]
 
 
 def test_a_problem_whose_words_are_not_ours_is_told_without_a_place():

@@ -34,8 +34,11 @@ TAIL: Final = 60
 # The same again is no help.
 _FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "stray-closer", "snapshot-replaced")
 _PLACED: Final = frozenset(
-    ("unexpected-text", "bad-escape", "bad-number", "control-character", "lone-surrogate", "bad-arguments")
-)
+    (
+        "unexpected-text", "bad-escape", "bad-number", "control-character", "lone-surrogate", "duplicate-key",
+        "missing-name", "bad-arguments",
+    )
+)  # fmt: skip
 _GAP: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # Chinese words have no blank between them
 _ENDS: Final = (WANTED["inner-quotes"], WANTED["missing-closer"])
 _PLACEHOLDER: Final = {"key": "value"}
@@ -200,24 +203,24 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     if parts is None:
         return ""
     at, size = parts.at, len(problem.raw)
+    in_words = f"found {parts.found}, {at} " in problem.message  # else in quotes: it stands there
     raw = hidden(problem.raw, nonce)
     if at >= size:  # in text that is not of the marker, of which only what was found is known
         if problem.span.end - problem.span.start > size:  # or in a part of it that was left out
             return ""
         raw += _FAR * (at > size + 1)
         at = len(raw)
-        raw += parts.found * (" " not in parts.found)
+        raw += "" if in_words else parts.found
     end = at + (len(parts.found) if raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
     told = fill(words.feedback["expected"], {"expected": _translated(parts.expected, words.expected)})
-    told = fill(_GAP.sub("", told), {"found": _found(parts.found, words.expected), "excerpt": " ".join(around.split())})
+    found = _translated(parts.found, words.expected) if in_words else _as_code(parts.found)
+    told = fill(_GAP.sub("", told), {"found": found, "excerpt": " ".join(around.split())})
     return words.feedback["between"] + told
 
 
-def _found(found: str, words: Mapping[str, str]) -> str:
-    """Return what stands in the wrong place: as code, or in words where there is nothing to see."""
-    said = _translated(found, words)
-    return said if said != found or " " in found else f"`{found}`"
+def _as_code(text: str) -> str:
+    return f'"{text}"' if "`" in text else f"`{text}`"
 
 
 def _translated(text: str, words: Mapping[str, str]) -> str:
