@@ -234,12 +234,9 @@ class StreamWriter:
         if not delta or not isinstance(delta, dict):
             delta = said_in(given, said=choice.said, called=choice.reader.called)
         others = {key: value for key, value in delta.items() if key not in _KNOWN and value is not None}
-        if given.get("logprobs") is not None:
-            self._put(index, choice, others, out, extra, logprobs=given["logprobs"])
-        elif others:
-            self._put(index, choice, others, out, extra)
-        elif not choice.begun:
-            self._put(index, choice, {}, out, extra)
+        logprobs = given.get("logprobs")
+        if others or logprobs is not None or not choice.begun:
+            self._put(index, choice, others, out, extra, logprobs=logprobs)
         text = text_of(delta.get("content"))
         if text:
             choice.said = True

@@ -164,9 +164,7 @@ class ChoiceReader:
         ends_early = self._invented.open or bool(told) or not self.calls  # what was begun and is no call is text
         if cut and reason and (reason == "content_filter" or ends_early):
             return self._taken(), reason
-        if self.calls:
-            return self._taken(), "tool_calls"
-        return self._taken(), str(reason) if cut else "stop"
+        return self._taken(), "tool_calls" if self.calls else "stop"
 
     def _taken(self) -> list[Part]:
         parts, self._parts = self._parts, []
