@@ -402,6 +402,12 @@ def test_a_value_that_was_perhaps_never_closed_is_not_shown_as_one():
     assert '"a": "x"' in told
 
 
+@pytest.mark.parametrize("value", [r'"x\n" + "y"', '"x" % k', '"x" | upper', "[1] + [2]", '"x".join("y")', "1 + 2"])
+def test_a_value_that_goes_on_as_code_is_not_shown_as_one(value):
+    """Of a sum the first part would be written again, alone."""
+    assert '[CALL: f({"n": 1})]' in lines(f'[CALL: f({{"n": 1, "a": {value}, "b": 2}})]')
+
+
 def test_a_language_of_ones_own(tmp_path):
     source = files("callmark.languages").joinpath("en.toml").read_text(encoding="utf-8")
     path = tmp_path / "nb.toml"

@@ -40,6 +40,7 @@ _PLACED: Final = frozenset(
     )
 )  # fmt: skip
 _GAP: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # Chinese words have no blank between them
+_JOINS: Final = re.compile(r"[^\w\s\"'\[\](){}<>]")  # with what code goes on behind a value: nothing begins or ends so
 _ENDS: Final = (WANTED["inner-quotes"], WANTED["missing-closer"])
 _PLACEHOLDER: Final = {"key": "value"}
 
@@ -176,11 +177,15 @@ def _certain(problem: Malformed) -> str:
 
 
 def _sound(came: Begun, problem: Malformed) -> Begun:
-    """Leave out a last value behind whose quote something wrong stands at once: perhaps it was never closed."""
+    """Leave out a last value that perhaps goes on behind its quote or bracket: it was never closed, or is one of a sum.
+
+    Then something wrong stands behind its quote at once, or a sign such as `+` does.
+    """
     if not came.arguments:
         return came
     *others, (_, value) = came.arguments.items()
-    return came._replace(arguments=dict(others)) if _may_be_open(value, problem) else came
+    goes_on = _may_be_open(value, problem) or _is_joined(problem)
+    return came._replace(arguments=dict(others)) if goes_on else came
 
 
 def _may_be_open(value: JsonValue, problem: Malformed) -> bool:
@@ -190,6 +195,14 @@ def _may_be_open(value: JsonValue, problem: Malformed) -> bool:
         return False
     before = problem.raw[: parts.at]
     return before.endswith(('"', "'")) and before[:-1].rstrip().endswith(value.rstrip())  # a name has lost its blanks
+
+
+def _is_joined(problem: Malformed) -> bool:
+    """Whether what is wrong is a sign behind a value by which code goes on with it."""
+    parts = message_parts(problem.message)
+    if parts is None or _JOINS.match(parts.found) is None:
+        return False
+    return problem.raw[: parts.at].rstrip().endswith(('"', "'", "]", "}", ")"))
 
 
 def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
