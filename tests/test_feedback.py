@@ -21,7 +21,7 @@ from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
 from callmark.reading.corrections import correct_form, ending
 from callmark.reading.diagnosis import CLOSER_BEHIND, explain, message_parts, refused, unknown_tool
-from callmark.reading.feedback import _translated
+from callmark.reading.feedback import AGAIN, _translated
 from callmark.reading.patterns import patterns
 from callmark.reading.strings import _NO_ESCAPE
 from callmark.reading.values import _WRONG_WORDS
@@ -176,6 +176,15 @@ def test_what_would_not_close_a_call_is_not_shown(text):
 def test_only_the_end_of_a_long_call_is_quoted():
     text = '[CALL: save({"body": "' + "word " * 100
     assert lines(text)[2] == text[-60:]
+
+
+def test_of_a_long_call_no_arguments_are_told_again():
+    """The model has just written them: they would cost it as many tokens once more, and here seconds to find."""
+    long = "x" * AGAIN
+    told = lines(f'[CALL: save({{"path": "a.txt", "body": "{long}", "mode" 3}})]')
+    assert told[2:4] == [PHRASES["en"]["form"], '[CALL: save({"key": "value"})]']
+    told = lines(f'[CALL: save({{"path": "a.txt", "body": "{long}')
+    assert told[3:7] == [PHRASES["en"]["close"], '"})]', PHRASES["en"]["form"], '[CALL: save({"key": "value"})]']
 
 
 def test_a_call_without_a_name_is_told_the_form():

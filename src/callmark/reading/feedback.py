@@ -30,6 +30,8 @@ EXCERPT: Final = 20
 """Characters of the model's text that are quoted on each side of an error: enough to find the place."""
 TAIL: Final = 60
 """Characters of a cut call that are quoted, behind which the model goes on: a line."""
+AGAIN: Final = 16_384
+"""Characters of a marker of which arguments are shown in the correct form: a page that a model can take in."""
 
 # The same again is no help.
 _FINAL: Final = ("arguments-too-long", "too-many-calls", "extra-separator", "stray-closer", "snapshot-replaced")
@@ -70,9 +72,10 @@ def feedback(
                 for it, and asterisks stand there and wherever the model's text is quoted with it: who learns what was
                 told cannot call. The model was told the nonce by the prompt
 
-    A cut call is told how to go on. A Malformed without text is a call that a server sent in fragments: no form is
-    shown. Cost: a few milliseconds for a short marker, which is read some ten times more; tenths of a second for the
-    first of a dialect. Raises UsageError for another language or problem, UnknownDialectError for a dialect that is not
+    A cut call is told how to go on. Of a marker with more than 16,384 characters no arguments are shown in the form,
+    which would be as long. A Malformed without text is a call that a server sent in fragments: no form is shown. Cost:
+    a few milliseconds for a short marker, which is read some ten times more; tenths of a second for the first of a
+    dialect. Raises UsageError for another language or problem, UnknownDialectError for a dialect that is not
     registered.
     """
     from callmark.languages import language_of
@@ -139,16 +142,17 @@ def _on_malformed(
     words: Language,
     nonce: str | None,
 ) -> list[str]:
-    from callmark.reading.begun import begun
+    from callmark.reading.begun import Begun, begun
     from callmark.reading.corrections import correct_form
     from callmark.reading.decoder import has_longer
 
     phrases = words.feedback
-    came = _sound(begun(_certain(problem), written, nonce), problem)
+    cut = problem.code == "unclosed-marker"
+    short = len(problem.raw) <= AGAIN
+    came = _sound(begun(_certain(problem), written, nonce), problem) if cut or short else Begun(None, {}, "")
     in_name = not came.arguments and not came.closers and not re.search(r"\w\Z", problem.name or "")
     if in_name and _may_be_open(problem.name, problem):
         problem = msgspec.structs.replace(problem, name=None)
-    cut = problem.code == "unclosed-marker"
     lines = [_broken(problem, phrases)]
     if cut:
         lines += [phrases["continue"], hidden(problem.raw, nonce)[-TAIL:]]
@@ -160,7 +164,7 @@ def _on_malformed(
         if problem.code in _PLACED:
             lines[-1] += _place(problem, words, nonce)
     if problem.code not in _FINAL:
-        known = {key: value for key, value in came.arguments.items() if key != RAW_KEY}
+        known = {key: value for key, value in came.arguments.items() if key != RAW_KEY and short}
         if problem.code == "bad-number":  # which of them it is depends on a limit that is not known here
             known = {key: value for key, value in known.items() if not has_longer(value, 0)}
         form = correct_form(wanted, problem.name, known or _PLACEHOLDER, nonce)
