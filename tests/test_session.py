@@ -335,6 +335,18 @@ def test_a_malformed_call_is_told_and_asked_for_again():
     assert len(of(Malformed, events)) == session.stats.malformed == session.stats.retries == 1
 
 
+def test_what_a_model_is_told_of_broken_calls_is_bounded():
+    """One that does not stop writes the same, or the like, hundreds of times."""
+    same = parse('[CALL: add({"a" 1})] ' * 300).problems
+    others = parse("".join(f'[CALL: add{n % 20}({{"a" {n}}})] ' for n in range(300))).problems
+    wording = Wording(Settings(nonce="7f3a"))
+    assert len(same) == len(others) == 300
+    assert wording.feedback(same) == wording.feedback(same[:1])
+    *explained, last = wording.feedback(others).split("\n\nYour call of `add19`")
+    assert last == " could not be read, so it was not run."
+    assert "".join(explained).startswith(wording.feedback(others[:8]) + "\n\nYour call of `add8` could not be read")
+
+
 def test_retries_are_bounded():
     model = Script(*['[CALL: add({"a" 1})]'] * 9)
     assert steps(play(Session(Registry([add])), model)) == ["generation", "retry"] * 2 + ["generation", "answer"]

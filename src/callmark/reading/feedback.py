@@ -87,7 +87,7 @@ def feedback(
     if not isinstance(problem, Malformed):
         raise UsageError(f"problem: expected a Malformed or a Notice, found {type(problem).__name__}")
     if not problem.raw:
-        return "\n".join([_broken(problem, phrases), phrases[problem.code], phrases["anew"]])
+        return "\n".join([first_line(problem, phrases), phrases[problem.code], phrases["anew"]])
     written = _dialect_of(problem, dialect)
     wanted = written if dialect is None else selected(dialect)
     nonce = nonce or _carried(problem.raw, written)
@@ -153,7 +153,7 @@ def _on_malformed(
     in_name = not came.arguments and not came.closers and not re.search(r"\w\Z", problem.name or "")
     if in_name and _may_be_open(problem.name, problem):
         problem = msgspec.structs.replace(problem, name=None)
-    lines = [_broken(problem, phrases)]
+    lines = [first_line(problem, phrases)]
     if cut:
         lines += [phrases["continue"], hidden(problem.raw, nonce)[-TAIL:]]
         closing = _closing(problem.raw, written, came, nonce)
@@ -209,7 +209,8 @@ def _is_joined(problem: Malformed) -> bool:
     return problem.raw[: parts.at].rstrip().endswith(('"', "'", "]", "}", ")"))
 
 
-def _broken(problem: Malformed, phrases: Mapping[str, str]) -> str:
+def first_line(problem: Malformed, phrases: Mapping[str, str]) -> str:
+    """Return what `feedback` says first of a call, in its phrases: that it was not run."""
     kind = "cut" if problem.code == "unclosed-marker" else "broken"
     return fill(phrases[kind if problem.name else f"{kind}-nameless"], {"name": problem.name or ""})
 

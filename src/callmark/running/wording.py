@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from callmark.dialects import Dialect
 from callmark.dialects.rendering import hidden
 from callmark.events import Malformed
 from callmark.languages import language_of
-from callmark.reading.feedback import feedback
+from callmark.reading.feedback import feedback, first_line
 from callmark.running.settings import Settings
 from callmark.tools.results import Result
 from callmark.toolshapes import tool_names
 from callmark.writing.neutral import neutralized_inside
 from callmark.writing.prompt import Prompt, protocol_prompt
 from callmark.writing.results import written_result
+
+EXPLAINED: Final = 8
+"""Broken calls of a message that are explained: more than models write side by side on purpose."""
 
 
 class Wording:
@@ -77,11 +80,18 @@ class Wording:
         return hidden(inside, self.settings.nonce)
 
     def feedback(self, problems: Sequence[Malformed]) -> str:
-        """Say what was wrong with calls, and for one that was cut off how to go on."""
+        """Say what was wrong with calls, and for one that was cut off how to go on.
+
+        Of many the first are explained, and nothing is said twice: a model that does not stop writes hundreds.
+        """
         settings = self.settings
-        return "\n\n".join(
-            feedback(problem, self._form(problem), settings.language, nonce=settings.nonce) for problem in problems
-        )
+        told = [
+            feedback(problem, self._form(problem), settings.language, nonce=settings.nonce)
+            for problem in problems[:EXPLAINED]
+        ]
+        others = (first_line(problem, self._words.feedback) for problem in problems[EXPLAINED:])
+        more = [hidden(line, settings.nonce) for line in others if not any(text.startswith(line) for text in told)]
+        return "\n\n".join(dict.fromkeys([*told, *more]))
 
     def missing(self, choice: str, prompt: Prompt | None) -> str:
         """Say that a call is wanted; `prompt` is what taught the tools, if they were taught."""
