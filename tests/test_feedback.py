@@ -59,6 +59,12 @@ def test_places_in_phrases_are_the_same_in_every_language():
             assert {place in phrases[key] for phrases in PHRASES.values()} == {place in phrase}
 
 
+def test_what_a_form_has_in_the_place_of_something_else_is_named():
+    for phrases in PHRASES.values():
+        assert all(f"`{word}`" in phrases["title"] for word in ("name", "key", "value"))
+        assert all(f"`{word}`" in phrases["form"] for word in ("key", "value"))
+
+
 def test_languages_are_not_mixed():
     assert all("个" not in phrase and "调用" not in phrase for phrase in PHRASES["zh-Hant"].values())
     assert all("個" not in phrase and "呼叫" not in phrase for phrase in PHRASES["zh-Hans"].values())
@@ -192,7 +198,7 @@ def test_a_call_without_a_name_is_told_the_form():
         "You began a tool call that could not be read, so it was not run.",
         'The call does not say which tool it is for. Expected a member "name" with the name of the tool, found `}`, '
         'where ⟦ ⟧ stand: ts": {"name": "Bob"}⟦}⟧</tool_call>',
-        "The correct form looks like this:",
+        PHRASES["en"]["title"],
         "<tool_call>",
         '{"name": "name", "arguments": {"key": "value"}}',
         "</tool_call>",
@@ -204,7 +210,7 @@ def test_a_call_without_a_name_is_told_the_form():
 def test_a_name_that_was_perhaps_never_closed_is_not_told_as_one():
     told = lines('<tool_call>{"name": "save, "arguments": {"a": 1}}</tool_call>')
     assert told[0] == "You began a tool call that could not be read, so it was not run."
-    assert told[2:5] == ["The correct form looks like this:", "<tool_call>", lines("<tool_call>{}</tool_call>")[4]]
+    assert told[2:5] == [PHRASES["en"]["title"], "<tool_call>", lines("<tool_call>{}</tool_call>")[4]]
     for text in ('{"name": "save"], "arguments" {"a": 1}}', '{"name": "save", "arguments": {"b": "save"x}}'):
         assert "call of `save`" in lines(f"<tool_call>{text}</tool_call>")[0]
 
@@ -278,7 +284,7 @@ def test_a_marker_left_as_text_is_told_why():
         "If you meant it, write it again as plain text, exactly in the correct form.",
     ]
     assert lines("```\n[CALL: f()]\n```", "call")[2:4] == [
-        "The correct form looks like this:",
+        PHRASES["en"]["title"],
         '[CALL: name({"key": "value"})]',
     ]
 
@@ -298,7 +304,7 @@ def test_a_problem_in_a_dialect_of_ones_own():
     hermes = NAMED["hermes"]
     own = Dialect(name="own", title="TITLE", models="m", source="s", forms=hermes.forms, grammar="hermes.lark")
     found = problem('<tool_call>{"name": "f", "arguments": {"a" 1}}</tool_call>', dialects=own)
-    assert feedback(found, own).split("\n")[2:4] == ["The correct form looks like this:", "TITLE"]
+    assert feedback(found, own).split("\n")[2:4] == [PHRASES["en"]["title"], "TITLE"]
     for other in (None, "call"):
         with pytest.raises(callmark.UnknownDialectError, match=f"expected the Dialect 'own', .*, found {other!r}$"):
             feedback(found, other)
