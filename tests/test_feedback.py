@@ -417,10 +417,25 @@ def test_a_value_that_was_perhaps_never_closed_is_not_shown_as_one():
     assert '"a": "x"' in told
 
 
-@pytest.mark.parametrize("value", [r'"x\n" + "y"', '"x" % k', '"x" | upper', "[1] + [2]", '"x".join("y")', "1 + 2"])
-def test_a_value_that_goes_on_as_code_is_not_shown_as_one(value):
-    """Of a sum the first part would be written again, alone."""
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(r'"x\n" + "y"', '"x" % k', '"x" | upper', "[1] + [2]", '"x".join("y")', "1 + 2"),
+        *('"one" or so', '"one" {two}', '"one", "two"', r'"\"a\" b"c"', r'"x\n"y'),
+    ],
+)
+def test_a_value_that_may_go_on_is_not_shown_as_one(value):
+    """The model would write its first part again, and that alone."""
     assert '[CALL: f({"n": 1})]' in lines(f'[CALL: f({{"n": 1, "a": {value}, "b": 2}})]')
+
+
+def test_a_value_before_a_key_is_shown_whatever_stands_behind_the_key():
+    assert '[CALL: f({"n": "1"})]' in lines('[CALL: f({"n": "1", "a" is 2})]')
+
+
+def test_a_value_behind_which_the_text_ends_is_shown():
+    assert '[CALL: f({"n": 1, "a": "x"})]' in lines('[CALL: f({"n": 1, "a": "x"')
+    assert '[CALL: f({"n": 1, "a": "x"})]' in lines('[CALL: f(n=1, a="x"\n ', tolerance="strict")
 
 
 def test_a_language_of_ones_own(tmp_path):

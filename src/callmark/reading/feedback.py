@@ -8,6 +8,7 @@ All of that is imported when there is a problem to speak of: it takes 7 ms, a te
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from callmark.dialects.notation import fill
 from callmark.dialects.rendering import hidden
 from callmark.errors import UnknownDialectError, UsageError
 from callmark.events import RAW_KEY, JsonValue, Malformed, Notice
-from callmark.reading.diagnosis import WANTED, message_parts, unknown_tool
+from callmark.reading.diagnosis import WANTED, MessageParts, message_parts, unknown_tool
 
 if TYPE_CHECKING:
     from callmark.languages import Language
@@ -42,8 +43,9 @@ _PLACED: Final = frozenset(
     )
 )  # fmt: skip
 _GAP: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # Chinese words have no blank between them
-_JOINS: Final = re.compile(r"[^\w\s\"'\[\](){}<>]")  # with what code goes on behind a value: nothing begins or ends so
+_MORE: Final = re.compile(r"[^\W\d_]|[^\w\s\"')\]}<>]")  # with what text or code goes on behind a value: `+`, say
 _ENDS: Final = (WANTED["inner-quotes"], WANTED["missing-closer"])
+_OF_KEYS: Final = ('":"', '"="')  # what is expected behind a key
 _PLACEHOLDER: Final = {"key": "value"}
 
 
@@ -181,14 +183,11 @@ def _certain(problem: Malformed) -> str:
 
 
 def _sound(came: Begun, problem: Malformed) -> Begun:
-    """Leave out a last value that perhaps goes on behind its quote or bracket: it was never closed, or is one of a sum.
-
-    Then something wrong stands behind its quote at once, or a sign such as `+` does.
-    """
+    """Leave out a last value that perhaps goes on behind its quote or bracket: that was data, or a sum was meant."""
     if not came.arguments:
         return came
     *others, (_, value) = came.arguments.items()
-    goes_on = _may_be_open(value, problem) or _is_joined(problem)
+    goes_on = _may_be_open(value, problem) or _has_more(problem)
     return came._replace(arguments=dict(others)) if goes_on else came
 
 
@@ -198,15 +197,20 @@ def _may_be_open(value: JsonValue, problem: Malformed) -> bool:
     if parts is None or problem.code != "unexpected-text" or not isinstance(value, str):
         return False
     before = problem.raw[: parts.at]
-    return before.endswith(('"', "'")) and before[:-1].rstrip().endswith(value.rstrip())  # a name has lost its blanks
+    written = (value, json.dumps(value, ensure_ascii=False)[1:-1])
+    ends = tuple(each.rstrip() for each in written)  # a name has lost its blanks
+    return before.endswith(('"', "'")) and before[:-1].rstrip().endswith(ends)
 
 
-def _is_joined(problem: Malformed) -> bool:
-    """Whether what is wrong is a sign behind a value by which code goes on with it."""
+def _has_more(problem: Malformed) -> bool:
+    """Whether what is wrong is a word or a sign behind a value, or a key without one: it may be more of that value."""
     parts = message_parts(problem.message)
-    if parts is None or _JOINS.match(parts.found) is None:
+    if parts is None or problem.code != "unexpected-text" or _in_words(parts, problem):
         return False
-    return problem.raw[: parts.at].rstrip().endswith(('"', "'", "]", "}", ")"))
+    if parts.expected in _OF_KEYS:
+        return parts.found in (",", "}", ")")
+    behind = problem.raw[: parts.at].rstrip().endswith(('"', "'", "]", "}", ")"))
+    return behind and _MORE.match(parts.found) is not None
 
 
 def first_line(problem: Malformed, phrases: Mapping[str, str]) -> str:
@@ -221,7 +225,7 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     if parts is None:
         return ""
     at, size = parts.at, len(problem.raw)
-    in_words = f"found {parts.found}, {at} " in problem.message  # else in quotes: it stands there
+    in_words = _in_words(parts, problem)
     raw = hidden(problem.raw, nonce)
     if at >= size:  # in text that is not of the marker, of which only what was found is known
         if problem.span.end - problem.span.start > size:  # or in a part of it that was left out
@@ -235,6 +239,11 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     found = _translated(parts.found, words.expected) if in_words else _as_code(parts.found)
     told = fill(_GAP.sub("", told), {"found": found, "excerpt": " ".join(around.split())})
     return words.feedback["between"] + told
+
+
+def _in_words(parts: MessageParts, problem: Malformed) -> bool:
+    """Whether a message says in words what was found, as there is nothing to see; else that stands there, in quotes."""
+    return f"found {parts.found}, {parts.at} " in problem.message
 
 
 def _as_code(text: str) -> str:
