@@ -207,7 +207,7 @@ INVOKE = Dialect(
             loose_heads=(
                 rf"<[ \t]{{0,4}}+invoke{_NAMED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 r"(?={ws}</?[ \t]{0,4}+(?:param(?:eter)?|invoke)[ =>])",
-                named_otherwise("invoke") + r"(?={ws}</?(?:param(?:eter)?|invoke)[ \t\r\n=>])",
+                named_otherwise("invoke") + "(?={ws}</?(?:param(?:eter)?|invoke)[ =>])",
                 rf"<invoke name={ANY_QUOTED_NAME}(?={{ws}}(?:<parameter name=|</invoke>{{ws}}</{_INVOKES}>))",
                 r"<invoke name=[\"']{name}[\"'][ \t]{0,4}+(?P<empty>/>)",
                 rf"<invoke name=[\"']{MARKED_NAME}[\"']>(?={{ws}}</?(?:parameter|invoke)[ >])",
@@ -311,7 +311,7 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
-                named_otherwise("function") + r"(?={ws}</?(?:param|function)[ \t\r\n>])",
+                named_otherwise("function") + "(?={ws}</?(?:param|function)[ >])",
                 rf"<function name={NO_NAME}>(?={{ws}}<param name=[\"'])",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
