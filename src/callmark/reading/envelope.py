@@ -322,7 +322,7 @@ class EnvelopeReader(ValueReader):
         escaped, whole = self._escaped, self._stack[-1] == "E"
         at = super()._read_escaped(buffer, at, base)
         if whole and escaped is not None:
-            self.start = escaped.reader.start
+            self.start, self.end = escaped.reader.start, escaped.reader.end
         return at
 
     # Strings and words: names and ids, and arguments that are written as a string.

@@ -667,8 +667,6 @@ class ValueReader(BodyReader):
             self._escaped = None
             self._mode = _IN_STRUCTURE
             self._close(frame, at - 1, base, written=True)
-            if not self._stack or self._stack[-1] in "EF":
-                self.end = reader.end
         return at
 
     # Strings.
