@@ -15,7 +15,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
 from callmark.dialects import Form
-from callmark.events import RAW_KEY, Span
+from callmark.events import RAW_KEY
 from callmark.reading.lookahead import (
     CALL_BEGUN,
     COLON_AND_ANY_WORD,
@@ -266,7 +266,7 @@ class ArgumentsReader(ValueReader):
         if not is_key:
             return self._die("unexpected-text", '"," or ")"', at)
         if quote == "'":
-            self._insert("single-quotes", Span(self.sound, self.sound + 1))
+            self._repair("single-quotes", self.sound, self.sound + 1)
         if char == ":":
             self._repair("colon-for-equals", base + at, base + at + 1)
         self._held = None

@@ -225,7 +225,7 @@ class EnvelopeReader(ValueReader):
             holds = self._key == "function" and self._roles == {"name"} and not self.beside.candidates
             if char != "{" or not (holds and self._tolerant):
                 return self._die_in_role(at)
-            self._insert("key-spelling", self._key_span)  # what it holds is the envelope
+            self.repairs.append(Repair("key-spelling", self._key_span))  # what it holds is the envelope
             self._stack[-1] = "F"
             self._roles.clear()
             self.beside.open_function()
@@ -288,10 +288,10 @@ class EnvelopeReader(ValueReader):
         if beside.name is not None:
             name, key, span = beside.name
             if self.name is None:
-                self._insert("key-spelling", span)
+                self.repairs.append(Repair("key-spelling", span))
                 self.name = name.strip(" ") or None
                 if self.name != name:
-                    self._insert("odd-blank", span)
+                    self.repairs.append(Repair("odd-blank", span))
             else:
                 beside.take_no_name(key)
         other = beside.meant(self.name or "") if "arguments" not in self._roles else None
@@ -299,9 +299,9 @@ class EnvelopeReader(ValueReader):
             self.out += other.json
             self.start, self.end = other.place.start, min(other.place.end, end)  # its own closer may be missing
             self._roles.add("arguments")
-            self._insert("key-spelling", other.key_place)
+            self.repairs.append(Repair("key-spelling", other.key_place))
             if other.repair is not None:
-                self._insert(other.repair.code, other.repair.span)
+                self.repairs.append(other.repair)
 
     def _take_flat(self, end: int) -> bool:
         """The envelope ends at position `end`, and holds no arguments: return whether what stands beside it is them."""
@@ -309,7 +309,7 @@ class EnvelopeReader(ValueReader):
         if flat:
             self.out += flat
             self.end = end
-            self._insert("flattened-arguments", self.beside.flat_place)
+            self.repairs.append(Repair("flattened-arguments", self.beside.flat_place))
         return bool(flat)
 
     def _escaped_reader(self, start: int) -> ValueReader:
@@ -408,7 +408,7 @@ class EnvelopeReader(ValueReader):
         else:
             name = text.strip(" ")
             if name != text:
-                self._insert("odd-blank", Span(self.sound, base + at))
+                self._repair("odd-blank", self.sound, base + at)
             if not 0 < len(name) <= 128 or (name != text and not self._tolerant):
                 return self._die_in_role(at - 1)
             self.name = name

@@ -30,7 +30,6 @@ from typing import Final, Self
 from callmark.dialects import Form
 from callmark.dialects.derived import own_delimiter
 from callmark.dialects.notation import BLANKS
-from callmark.events import Repair, Span
 from callmark.reading.decoder import Undecodable, decode_at
 from callmark.reading.embedded import ESCAPED_QUOTE, Embedded, Escaped, decoded
 from callmark.reading.lookahead import (
@@ -372,7 +371,7 @@ class ValueReader(BodyReader):
         if first:
             self._repair("extra-comma", base + at, base + at + 1)
         else:
-            self._insert("extra-comma", Span(self.sound, self.sound + 1))
+            self._repair("extra-comma", self.sound, self.sound + 1)
             self.sound = base + at
         return at + 1
 
@@ -392,7 +391,7 @@ class ValueReader(BodyReader):
         if frame != "t":
             if not self._tolerant:
                 return False
-            self._insert("extra-comma", Span(self.sound, self.sound + 1))
+            self._repair("extra-comma", self.sound, self.sound + 1)
         self._pending.clear()
         return True
 
@@ -420,14 +419,6 @@ class ValueReader(BodyReader):
         self._state = NEXT
         self._gap = False
         return at + 1
-
-    def _insert(self, code: str, span: Span) -> None:
-        """Record a repair that stands before others which are known already."""
-        repairs = self.repairs
-        at = len(repairs)
-        while at and repairs[at - 1].span.start > span.start:  # it is one of the last
-            at -= 1
-        repairs.insert(at, Repair(code, span))
 
     @property
     def due(self) -> str | None:
