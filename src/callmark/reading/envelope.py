@@ -207,7 +207,6 @@ class EnvelopeReader(ValueReader):
                 self.sound = base + at
                 self._take_no_arguments(base + at, base + end)
                 self._state = NEXT
-                self._gap = False
                 return end
         return super()._begin_value(buffer, at, base)
 

@@ -167,8 +167,7 @@ class ValueReader(BodyReader):
         reader._enter(name, bool(frames))
         reader._stack += ("O" if frame == "{" else "A" for frame in frames)
         reader._go_on(state, sound, quote, opened)
-        if not frames:
-            reader.end = sound + 1
+        reader.end = sound + 1  # where all of them are closed
         return reader
 
     def _go_on(self, state: int, sound: int, quote: str, opened: str) -> None:
@@ -233,7 +232,7 @@ class ValueReader(BodyReader):
                         at = stop
                         continue
                 in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
-                path = frame == "B" and state == VALUE and char == "/" and buffer[at + 1 : at + 2] not in ("", "/", "*")
+                path = state == VALUE and char == "/" and buffer[at + 1 : at + 2] not in ("", "/", "*")
                 if char in "/#" and frame and (state == NEXT if frame == "R" else not (in_key or path)):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
@@ -295,8 +294,8 @@ class ValueReader(BodyReader):
             if char == "=" and self._tolerant:
                 if at + 1 == len(buffer):
                     return at
-                arrow = buffer[at + 1] == ">"  # of Ruby, PHP and Perl
-                if arrow or buffer[at + 1] != "=":
+                if buffer[at + 1] != "=":
+                    arrow = buffer[at + 1] == ">"  # of Ruby, PHP and Perl
                     self._repair("equals-for-colon", base + at, base + at + 1 + arrow)
                     self._equals = not arrow
                     char = ":"
@@ -414,8 +413,7 @@ class ValueReader(BodyReader):
         self._stack.pop()
         if not self._stack:
             self.status = DONE
-            if frame not in "EF":
-                self.end = base + at + (frame != "R")
+            self.end = base + at + (frame != "R")
         self._state = NEXT
         self._gap = False
         return at + 1
@@ -454,8 +452,6 @@ class ValueReader(BodyReader):
 
     def close(self, at: int, base: int, closed: tuple[int, ...]) -> None:
         """Take all brackets that are open as closed, innermost first: before the indexes `closed`, none before `at`."""
-        self.status = OPEN
-        self._ended = False
         for end in closed[: len(self._stack)]:
             self._close(self._stack[-1], max(at, end - 1), base)  # only the last of them can refuse it
             self.end = min(self.end, base + end)
@@ -486,7 +482,7 @@ class ValueReader(BodyReader):
             if bare_text.may_match(buffer, at):
                 return at
         if not self._words(is_key=False).match(char):
-            if self._tolerant and (char == "," or (char == _CLOSER[frame] and self._state == VALUE)):
+            if self._tolerant and char in (",", _CLOSER[frame]):
                 return self._pass_by(at, base)
             return self._die("unexpected-text", "a value", at)
         self._begin_word(at, base, is_key=False)
@@ -494,11 +490,9 @@ class ValueReader(BodyReader):
 
     def _read_bare_text(self, text: str, at: int, base: int) -> int:
         """Take a value of several words, `text` at index `at`; return the index behind it."""
-        self.sound = base + at
         self._repair("bare-value", base + at, base + at + len(text))
         self._take_literal("", quoted(text), at, base)
         self._state = NEXT
-        self._gap = False
         return at + len(text)
 
     def _pass_by(self, at: int, base: int) -> int:
@@ -655,7 +649,6 @@ class ValueReader(BodyReader):
             self.error = reader.error if reader.error >= 0 else escaped.died
             return self._die(reader.code, reader.expected, at)
         if reader.status == DONE:
-            self._escaped = None
             self._mode = _IN_STRUCTURE
             self._close(frame, at - 1, base, written=True)
         return at
@@ -734,7 +727,6 @@ class ValueReader(BodyReader):
 
     def _watch(self, quote: str, ends: Pattern | None, refuses: Pattern | None, opened: str = "") -> None:
         """A string with the delimiter `quote` begins, or goes on behind `opened`: say what its reader looks for."""
-        delimited = self._is_delimiter(quote)
         if self._strings is None:
             self._strings = StringReader(self._around if self._tolerant else None, self.repairs, self.faults)
         self._strings.begin(
@@ -743,10 +735,10 @@ class ValueReader(BodyReader):
             ends=ends,
             refuses=refuses,
             python=self._flavour == "python" or quote == "'",  # JSON has no such strings: Python's repr does
-            path=self._tolerant and quote == '"' and not self._is_key and not delimited,
+            path=self._tolerant and quote == '"' and not self._is_key,
             key=self._is_key,
             direct=self._sink is self.out and not self._withheld,
-            delimited=delimited,
+            delimited=self._is_delimiter(quote),
             opened=opened,
         )
         self.stops = self._strings.stops
@@ -921,8 +913,7 @@ class ValueReader(BodyReader):
         elif code:
             self._repair(code, self._word_start, base + at)
         self._take_literal(word, text, at, base)
-        if self.status == OPEN:
-            self.sound = self._word_start
+        self.sound = self._word_start
         return at
 
     def _unmark(self, word: str) -> None:
@@ -936,7 +927,7 @@ class ValueReader(BodyReader):
             word = word.rstrip(" ")
         else:
             self._repair("bare-key", self._word_start, base + at)
-        if self._live and self._stack[-1] not in "EF":
+        if self._live:
             self._flush()
             self.out.append(quoted(word))
 
