@@ -228,7 +228,7 @@ class CallReading:
             state,
             sound=reader.start + last,
             quote='"' if in_string else "",
-            opened=json[last + 1 :] if in_string else "",
+            opened=json[last + 1 :],
             name=self._name,
         )
         self._mode = IN_CALL
@@ -318,7 +318,7 @@ class CallReading:
         return end
 
     def _in_call(self) -> bool:
-        if self._reader is None and ((self._at == len(self._buffer) and not self._finished) or not self._open()):
+        if self._reader is None and not self._open():
             return False
         reader = self._current()
         buffer, at, base = self._buffer, self._at, self._base
@@ -333,7 +333,7 @@ class CallReading:
         if isinstance(reader, ObjectReader):
             if stop > at:
                 self._events.append(ArgumentsDelta(self._index, buffer[at:stop]))
-        elif reader.out or not self._begun:
+        else:
             self._preview(reader)
         if reader.status == DONE:
             self._mode = IN_TAIL
@@ -345,14 +345,12 @@ class CallReading:
                 return True
             return windowed
         if reader.status == DEAD:
-            due = reader.due if isinstance(reader, ValueReader) else None
-            if due is None or len(due) > DEPTH:
-                self._break(reader.code, reader.expected, reader.sound, reader.error)
-                return True
-            if isinstance(reader, ValueReader) and reader.split >= 0:
-                self._go_back(reader.split)
-                reader.split = -1
-            return self._end_otherwise(reader, due)
+            if isinstance(reader, ValueReader) and (due := reader.due) is not None and len(due) <= DEPTH:
+                if reader.split >= 0:
+                    self._go_back(reader.split)
+                return self._end_otherwise(reader, due)
+            self._break(reader.code, reader.expected, reader.sound, reader.error)
+            return True
         if windowed and room <= _LIMIT_WINDOW:
             self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
             if self._sole:
@@ -379,8 +377,7 @@ class CallReading:
             self._events.append(ArgumentsDelta(self._index, json))
 
     def _start_call(self) -> None:
-        dialect = self._entry.dialect
-        self._events.append(CallStart(self._index, self._name or "", dialect.name))
+        self._events.append(CallStart(self._index, self._name or "", self._entry.name))
         self._begun = True
 
     def _tail(self) -> Pattern | None:
@@ -392,20 +389,18 @@ class CallReading:
         reader = self._current()
         parts = self._entry.patterns
         tail = self._tail()
+        bracketed = isinstance(reader, ObjectReader) and parts.bracketed
         end = self._at
         if tail is not None:
             found = tail.match(self._buffer, end)
             if found is None:
-                if not self._finished and tail.may_match(self._buffer, end):
+                if tail.may_match(self._buffer, end) and not (self._finished and bracketed):
                     return False
-                if isinstance(reader, ObjectReader) and parts.bracketed:
+                if isinstance(reader, ObjectReader) and bracketed:
                     self._hand_over(reader)
                     return True
-                if tail.may_match(self._buffer, end):
-                    return False
                 return self._end_otherwise(reader, "")
             if self._tolerant and parts.tail_begins:
-                bracketed = isinstance(reader, ObjectReader) and parts.bracketed
                 stop = found.end() - len(found[0].lstrip(BLANKS)) + 1 if bracketed else end
                 tag = found.end() - len(self._buffer[stop : found.end()].lstrip(BLANKS))
                 begins = self._opens_another(tag, found.end())
@@ -600,8 +595,7 @@ class CallReading:
 
     def _so_far(self) -> str:
         """Return the text of the call up to where it was read."""
-        inside = self._buffer[max(self._start - self._base, 0) : self._at]
-        return inside if self._start >= self._base else self._pieces.text() + inside
+        return self._pieces.text() + self._buffer[max(self._start - self._base, 0) : self._at]
 
     def _raw(self, end: int) -> str:
         """Return the text of the call up to index `end`, and forget it."""

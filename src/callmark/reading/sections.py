@@ -360,7 +360,7 @@ class SectionReading(CallReading):
             swallowed = self._so_far_swallowed()
             swallowed.go_on(buffer[broke.sound : end])
             swallows = swallowed.quotes(self._quoted_in)
-        before = self._pieces.text() if place < 0 else ""
+        before = self._pieces.text()
         text, place = before + buffer, len(before) + place
         found_text = word_at(text, place, len(before) + max(end, broke.error + 1), "the end of the text")
         self._malformed(end, code, expected, found_text, closed=closed)
