@@ -554,8 +554,7 @@ class ParametersReader(BodyReader):
                     self._die("bad-arguments", "a whole JSON value", at)
                 self.repairs += self._json.reader.repairs
             self._json = None
-            if self._whole:
-                self.end = base + at
+            self.end = base + at
         elif self._is_string:
             self._sink.append('"')
             self._is_string = False

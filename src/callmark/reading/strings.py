@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import chain, repeat
+from itertools import repeat
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
-from operator import attrgetter
 from typing import Final
 
 from callmark.dialects.notation import LONE
@@ -148,8 +147,7 @@ def mended(piece: str, quote: str, *, controls: bool = True) -> tuple[str, dict[
     if _RARE.search(piece) is not None:
         signs += set(_RARE.findall(piece))
     if signs and controls:
-        raw = [_places(piece, sign) for sign in signs]
-        places["raw-control-character"] = raw[0] if len(raw) == 1 else sorted(chain(*raw))
+        places["raw-control-character"] = [at for sign in signs for at in _places(piece, sign)]
     if "\\" in piece:
         places["literal-backslash"] = _places(piece, "\\")
         piece = piece.replace("\\'", "'").replace("\\", "\\\\")
@@ -208,7 +206,7 @@ class StringReader(Mending):
         self._delimited = delimited
         self._raw = quote.lstrip(RAW_PREFIX) if quote[0] in RAW_PREFIX and not delimited else ""
         quote = self._raw or quote
-        self._triple = quote in TRIPLE and not delimited
+        self._triple = quote in TRIPLE
         self._quote = quote if delimited else quote[0] if self._triple else CURLY.get(quote, quote)
         self._python = python
         self._key = key
@@ -344,11 +342,9 @@ class StringReader(Mending):
             if "literal-backslash" in places:
                 self._note("backslash", base + at + places["literal-backslash"][0])
             place = base + at
-            repairs: list[Repair] = []
             for code, found in places.items():
                 starts = [place + start for start in found]
-                repairs += map(Repair, repeat(code), map(Span, starts, [start + 1 for start in starts]))
-            self.repairs += repairs if len(places) < 2 else sorted(repairs, key=attrgetter("span.start"))
+                self.repairs += map(Repair, repeat(code), map(Span, starts, [start + 1 for start in starts]))
             self._put(text)
         return end
 
