@@ -239,7 +239,7 @@ class ValueReader(BodyReader):
                         return at
                     at = stop
                     continue
-                if char in ODD_BLANKS and frame and frame != "R" and not in_key:
+                if char in ODD_BLANKS and frame and not in_key and (frame != "R" or state != VALUE):
                     self._repair("odd-blank", base + at, base + at + 1)
                     at += 1
                     continue
