@@ -134,15 +134,18 @@ def tolerated_end(form: Form) -> str:
 
 def misspelt_end(form: Form) -> tuple[str, str]:
     """Return the pattern of what was meant as `value_end`: with a name in its tag, with letters typed wrong, with
-    another word, without its bracket or slash; or a neighbour's tag. And that of a tag whose name, the group `word`,
-    may be the key. Both stand before what shows that the value was never closed (`unclosed`). "" twice for no tag.
+    another word, without its bracket or, on a line of its own, its slash; or a neighbour's tag. And the pattern of a
+    tag whose name, the group `word`, may be the key. "" twice where `value_end` is no tag.
+
+    Both stand before what shows that the value was never closed (`unclosed`).
     """
     name = re.fullmatch("</([^<>]+)>", form.value_end)
     if name is None or not form.unclosed:
         return "", ""
     word = _WORD_BEHIND.search(name[1])
     prefix = name[1][: word.start()] if word is not None else ""
-    ways = [rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>)?", f"<{name[1]}>", f"</(?:{prefix})?arg(?:ument)?s?>"]
+    line = rf"\r?\n(?:</{name[1]}|<{name[1]}>)"
+    ways = [rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>)?", line, f"</(?:{prefix})?arg(?:ument)?s?>"]
     if word is not None:
         ways.append(f"</{prefix}{_typed(word[0])}>")
     if not re.fullmatch(_VALUE_TAG, form.value_end):

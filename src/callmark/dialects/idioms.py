@@ -76,22 +76,11 @@ IS: Final = r"[ \t\r\n]{0,4}+=[ \t\r\n]{0,4}+"
 JSON_TYPES: Final = "number|integer|boolean|object|array|null"
 """The words for values that are JSON."""
 
-TYPE: Final = f"(?:(?P<text>string)|(?P<json>{JSON_TYPES}))"
-"""Of what kind a value is, as a tag says it."""
-
 TEXT_TYPES: Final = "(?i:str(?:ing)?|text)"
 """The words for text, as models write them, too. Another word than these and those of JSON says nothing."""
 
 TAG_END: Final = r"[ \t\r\n]{0,4}+>"
 """The end of a tag, as models write it."""
-
-_KEY: Final = (
-    r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
-)
-_KINDS: Final = f"(?:(?P<text>[Tt]rue|{TEXT_TYPES})|(?P<json>[Ff]alse|{JSON_TYPES}))"
-
-IS_TEXT: Final = r"string=\"(?:(?P<text>true)|(?P<json>false))\""
-"""Whether a value is text, or else JSON, as a tag says it."""
 
 COMMAND_TAGS: Final = (
     r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
@@ -161,6 +150,14 @@ def attributed(prefix: str, tail: str, behind: str, own: str) -> dict[str, Any]:
     }
 
 
+_KEY: Final = (
+    r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
+)
+_KINDS: Final = f"(?:(?P<text>[Tt]rue|{TEXT_TYPES})|(?P<json>[Ff]alse|{JSON_TYPES}))"
+_WORD: Final = r"[\w.:/\-]{0,32}+"  # no text in the head of a call: any text could go on with what is cut in it
+_TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
+
+
 def before_name(tag: str, attribute: str = "name") -> str:
     """Return the pattern of the tag of a call up to its name, with other attributes before that, and other blanks."""
     return rf"<{tag}(?:{_attribute(f'(?!{attribute})', _WORD)}){{0,2}}+{APART}{attribute}{IS}"
@@ -195,8 +192,6 @@ def _attribute(unless: str, value: str) -> str:
     return rf"{APART}{unless}[a-z_]{{1,32}}+{IS}(?:[\"']{value}[\"']|{_WORD})"
 
 
-_WORD: Final = r"[\w.:/\-]{0,32}+"  # no text in the head of a call: any text could go on with what is cut in it
-_TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
 _ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"
 TYPED: Final = _of_kind(_KINDS, 1) + _ATTRIBUTES + TAG_END
 """The rest of a parameter's tag behind its key: attributes, of which one may say its type."""

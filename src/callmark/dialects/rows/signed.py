@@ -12,14 +12,12 @@ from callmark.dialects.idioms import (
     APART,
     COMMAND_TAGS,
     IS,
-    IS_TEXT,
     JSON_TYPES,
     NO_NAME,
     PARAMETER,
     QUOTED_KEY,
     SOURCE,
     TEXT_TYPES,
-    TYPE,
     before_name,
     empty,
     forgotten,
@@ -30,6 +28,7 @@ from callmark.dialects.idioms import (
 )
 from callmark.dialects.model import Dialect, Form, Writing
 
+_IS_TEXT = r"string=\"(?:(?P<text>true)|(?P<json>false))\""
 _DSML = r"｜(?:DSML|GCML)｜(?:[ ]|r:)?"
 _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 
@@ -59,7 +58,7 @@ def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
             head=rf"<{sign}invoke name=\"{{name}}\"(?:>|{{ws}}(?P<empty>/>))",
             loose_heads=(otherwise_named, *nameless),
             body="parameters",
-            parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{IS_TEXT})?>",
+            parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?>",
             loose_parameters=(otherwise(f"(?:{sign})?{PARAMETER}"),),
             value_end=rf"</{sign}parameter>",
             loose_value_end=swapped(
@@ -163,7 +162,7 @@ COHERE = Dialect(
             head=_COFL + r"(?={ws}<cofl:tool_param[ ])",
             loose_heads=tuple(head + r"(?={ws}<cofl:tool_param[ ])" for head in _COFL_OTHERWISE),
             body="parameters",
-            parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{IS_TEXT}>",
+            parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{_IS_TEXT}>",
             loose_parameters=(otherwise("cofl:tool_param"),),
             value_end="</cofl:tool_param>",
             loose_value_end=swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
@@ -211,6 +210,7 @@ COHERE = Dialect(
 )
 
 
+_K3_TYPE = f"(?:(?P<text>string)|(?P<json>{JSON_TYPES}))"
 _K3_END = r"[ \t]{0,4}+<\|sep\|>"
 _K3_CLOSER = r"<\|close\|>tools<\|sep\|>"
 _K3_FORGOTTEN = forgotten(_K3_CLOSER, r"<\|open\|>call tool=")
@@ -234,7 +234,7 @@ KIMI_K3 = Dialect(
             head=_K3_CALL,
             loose_heads=(named_otherwise(r"\|open\|>call", "tool", end=_K3_END),),
             body="parameters",
-            parameter=rf"{{ws}}<\|open\|>argument key={QUOTED_KEY}(?:[ ]type=\"{TYPE}\")?<\|sep\|>",
+            parameter=rf"{{ws}}<\|open\|>argument key={QUOTED_KEY}(?:[ ]type=\"{_K3_TYPE}\")?<\|sep\|>",
             loose_parameters=(otherwise(r"\|open\|>argument", "key", end=_K3_END),),
             value_end=r"<\|close\|>argument<\|sep\|>",
             unclosed=unclosed(
