@@ -11,6 +11,7 @@ from callmark.dialects.idioms import (
     MARKED_NAME,
     NO_NAME,
     PARAMETER,
+    QUOTED_KEY,
     SOURCE,
     TYPED,
     attributed,
@@ -218,6 +219,7 @@ INVOKE = Dialect(
             loose_parameters=(
                 otherwise(PARAMETER),
                 _LOOSELY,
+                f"{{ws}}<parameter name={QUOTED_KEY}>",
             ),
             value_end="</parameter>",
             loose_value_end=r"\r?\n" + swapped(
