@@ -9,7 +9,7 @@ import re
 
 from callmark.dialects.model import Form
 from callmark.dialects.notation import BRACE, OBJECT, anonymous, expand, respelled
-from callmark.dialects.prefixes import literals
+from callmark.dialects.prefixes import first_characters, literals
 
 NAMELESS = "(?P<nameless>"  # where the name of the tool is missing in a head
 CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling that nothing else has
@@ -133,25 +133,27 @@ def tolerated_end(form: Form) -> str:
 
 
 def misspelt_end(form: Form) -> tuple[str, str]:
-    """Return the pattern of what was meant as `value_end`: with a name in its tag, with letters typed wrong, with
-    another word, without its bracket or, on a line of its own, its slash; or a neighbour's tag. And the pattern of a
-    tag whose name, the group `word`, may be the key. "" twice where `value_end` is no tag.
+    """Return the pattern of any closing tag but `value_end`, or of that without its slash, before what shows that the
+    value was never closed (`unclosed`); and that of those which were meant as `value_end`: with a name in its tag, with
+    letters typed wrong, with another word, without its bracket or slash; a neighbour's tag; or, in the group `word`,
+    with what may be the key. "" twice where it is no tag.
 
-    Both stand before what shows that the value was never closed (`unclosed`).
+    What takes any is asked all the time, and is as short as can be; what tells which, where one was found.
     """
     name = re.fullmatch("</([^<>]+)>", form.value_end)
     if name is None or not form.unclosed:
         return "", ""
     word = _WORD_BEHIND.search(name[1])
     prefix = name[1][: word.start()] if word is not None else ""
-    line = rf"\r?\n(?:</{name[1]}|<{name[1]}>)"
-    ways = [rf"</{name[1]}(?:[ =][^<>\r\n]{{1,32}}+>)?", line, f"</(?:{prefix})?arg(?:ument)?s?>"]
+    first = first_characters(expand(form.unclosed))  # of lines: values speak of such tags in them
+    line = r"\r?\n" if first is not None and "<" not in first else r"(?:\r?\n)?"
+    tags = rf"</(?!{name[1]}>)[^<>\r\n]{{1,64}}+>?|{line}<{name[1]}>"
+    ways = [rf"(?:\r?\n)?</?{name[1]}(?:[ =][^<>]{{1,32}})?>?", f"</(?:{prefix})?arg(?:ument)?s?>"]
     if word is not None:
         ways.append(f"</{prefix}{_typed(word[0])}>")
     if not re.fullmatch(_VALUE_TAG, form.value_end):
         ways.append(_VALUE_TAG)
-    behind = f"(?={form.unclosed})"
-    return f"(?:{'|'.join(ways)}){behind}", rf"</(?:{prefix})?(?P<word>[\w.\-]{{1,32}}+)>{behind}"
+    return f"(?:{tags})(?={form.unclosed})", "|".join((*ways, f"</(?:{prefix})?(?P<word>[^<>]+)>"))
 
 
 def _typed(word: str) -> str:

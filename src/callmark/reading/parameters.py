@@ -346,9 +346,9 @@ class ParametersReader(BodyReader):
             self._kept = True
             text = found[0] or buffer[end : end + 1]  # of a look-ahead, what it sees first
             return self._take(text[: self._patterns.stop.again(text)], end)  # the end may begin in it: `;;;`
-        if kind == "named" and (self._tagged or found["word"] != self._key):
+        if kind == "other" and not self._is_meant(found[0]):
             return self._take(found[0], end)
-        if kind in ("unclosed", "wrong", "named") and self._kept and not self._whole:
+        if kind in ("unclosed", "wrong", "other") and self._kept and not self._whole:
             self.sound = base + end
             return self._die("unexpected-text", self._patterns.value_end, end)
         if kind == "unclosed":
@@ -368,7 +368,7 @@ class ParametersReader(BodyReader):
         if kind in ("nested", "broken"):
             self.sound = base + end
             return self._die("nested-marker", self._patterns.value_end, end)
-        if kind in ("respelled", "wrong", "named"):
+        if kind in ("respelled", "wrong", "other"):
             self._repair("wrong-closer", base + end, base + found.end())
         if kind == "cdata":
             self._state = _CDATA
@@ -381,6 +381,11 @@ class ParametersReader(BodyReader):
             self._state = _BETWEEN
             self.sound = base + found.end()
         return found.end()
+
+    def _is_meant(self, tag: str) -> bool:
+        """Whether a tag was meant as the end of the value that it would end if it was."""
+        found = self._patterns.meant.fullmatch(tag)
+        return found is not None and (found["word"] is None or (found["word"] == self._key and not self._tagged))
 
     def _may_hold_elements(self) -> bool:
         """Whether nothing but white space stands in the value so far."""

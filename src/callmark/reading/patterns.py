@@ -51,6 +51,7 @@ class ValuePatterns:
     value_end  what ends a value, in words; `closing_tag`: literally, "" where it has several spellings
     spaced     whether blanks may stand behind a value
     stop       what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
+    meant      what of the tags that may have ended a value was meant so; in the group `word`, where that is the key
     stops      finds in a chunk of a value that comes out as a string what does not pass as it is
     between    what stands between two values: what opens the next one, or (group `tail`) the tail
     element    what opens an element in a value; None where values hold none
@@ -81,12 +82,12 @@ class ValuePatterns:
         self.members = Pattern(f"{ended}|{expand(form.member)}") if form.member else self.inner
         self.holds = bool(form.member)
         ends = derived.value_ends(form)
-        misspelt, named = derived.misspelt_end(form) if not self.whole else ("", "")
-        wrong = [text for text in (form.loose_value_end, misspelt) if text]
-        if wrong:
-            ends.append(f"(?P<wrong>{'|'.join(map(anonymous, wrong))})")
-        if named:
-            ends.append(f"(?P<named>{expand(named)})")
+        if form.loose_value_end:
+            ends.append(f"(?P<wrong>{anonymous(form.loose_value_end)})")
+        any_tag, meant = derived.misspelt_end(form) if not self.whole else ("", "")
+        self.meant = Pattern(meant)
+        if any_tag:
+            ends.append(f"(?P<other>{anonymous(any_tag)})")
         rest = [f"(?P<nested>{nested})"]
         if form.unclosed:
             rest.append(f"(?P<unclosed>{anonymous(form.unclosed)})")
