@@ -189,7 +189,7 @@ def _of_kind(kinds: str, before: int) -> str:
 
 def _attribute(unless: str, value: str) -> str:
     """Return the pattern of an attribute that does not begin as `unless` says."""
-    return rf"{APART}{unless}[a-z_]{{1,32}}+{IS}(?:[\"']{value}[\"']|{_WORD})"
+    return rf"{APART}{unless}[a-z_]{{1,32}}+{IS}(?:[\"']{value}[\"']|[\"']?{_WORD})"
 
 
 _ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"
