@@ -19,6 +19,7 @@ CLOSING_TAG = (  # of a name that models confuse with others, or in a spelling t
 )
 _VALUE_TAGS = "(?:param(?:eter)?s?|arg_(?:key|value)|value)"  # around a value, in one dialect or another
 _VALUE_TAG = f"</{_VALUE_TAGS}>"
+_ARGUMENT = "arg(?:ument)?s?"  # as models call what stands in such a tag
 _WORD_BEHIND = re.compile(r"[a-z_]{4,}\Z")
 _STRAY = r"(?:</(?:arguments|parameters?|json)>|```|[;.]|\)?>)"  # what models write before a closing tag
 _STRAY_FENCE = r"```(?=[ \t]{0,64}+\r?\n{ws}(?:[^\s<]|<[^/]))"  # as if the body had been fenced; text on the next lines
@@ -135,8 +136,9 @@ def tolerated_end(form: Form) -> str:
 def misspelt_end(form: Form) -> tuple[str, str]:
     """Return the pattern of any closing tag but `value_end`, or of that without its slash, before what shows that the
     value was never closed (`unclosed`); and that of those which were meant as `value_end`: with a name in its tag, with
-    letters typed wrong, with another word, without its bracket or slash; a neighbour's tag; or, in the group `word`,
-    with what may be the key. "" twice where it is no tag.
+    letters typed wrong, with another word, without its bracket or slash; or a neighbour's tag. In the group `word` it
+    is one that may be the key, in `argument` one of arguments: elements of values have such names, too. "" twice where
+    it is no tag.
 
     What takes any is asked all the time, and is as short as can be; what tells which, where one was found.
     """
@@ -148,12 +150,15 @@ def misspelt_end(form: Form) -> tuple[str, str]:
     first = first_characters(expand(form.unclosed))  # of lines: values speak of such tags in them
     line = r"\r?\n" if first is not None and "<" not in first else r"(?:\r?\n)?"
     tags = rf"</(?!{name[1]}>)[^<>\r\n]{{1,64}}+>?|{line}<{name[1]}>"
-    ways = [rf"(?:\r?\n)?</?{name[1]}(?:[ =][^<>]{{1,32}})?>?", f"</(?:{prefix})?arg(?:ument)?s?>"]
+    ways = [rf"(?:\r?\n)?</?{name[1]}(?:[ =][^<>]{{1,32}})?>?"]
     if word is not None:
         ways.append(f"</{prefix}{_typed(word[0])}>")
+    if prefix:
+        ways.append(f"</{prefix}{_ARGUMENT}>")
     if not re.fullmatch(_VALUE_TAG, form.value_end):
         ways.append(_VALUE_TAG)
-    return f"(?:{tags})(?={form.unclosed})", "|".join((*ways, f"</(?:{prefix})?(?P<word>[^<>]+)>"))
+    ways += [f"</(?P<argument>{_ARGUMENT})>", f"</(?:{prefix})?(?P<word>[^<>]+)>"]
+    return f"(?:{tags})(?={form.unclosed})", "|".join(ways)
 
 
 def _typed(word: str) -> str:

@@ -105,7 +105,7 @@ class ParametersReader(BodyReader):
         self._kept = False  # the value holds a literal `value_end` as data
         self._left: Fault | None = None  # a value before it was left open, by all that could be seen
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
-        self._tagged = False  # it holds a `<`: to what it may begin, a closer with the key may belong
+        self._tagged = False  # it holds a `<`: to what it may begin, a closer with the key or such a word may belong
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -385,7 +385,9 @@ class ParametersReader(BodyReader):
     def _is_meant(self, tag: str) -> bool:
         """Whether a tag was meant as the end of the value that it would end if it was."""
         found = self._patterns.meant.fullmatch(tag)
-        return found is not None and (found["word"] is None or (found["word"] == self._key and not self._tagged))
+        if found is None or (found.lastgroup is not None and self._tagged):
+            return False
+        return found["word"] in (None, self._key)
 
     def _may_hold_elements(self) -> bool:
         """Whether nothing but white space stands in the value so far."""
