@@ -82,6 +82,9 @@ TEXT_TYPES: Final = "(?i:str(?:ing)?|text)"
 TAG_END: Final = r"[ \t\r\n]{0,4}+>"
 """The end of a tag, as models write it."""
 
+OF_CALLS: Final = rf"(?:id|index|type(?={IS}[\"']?function))"
+"""Attributes that say of a call what APIs do, in a tag that other XML has, too."""
+
 COMMAND_TAGS: Final = (
     r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
     r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
@@ -150,6 +153,7 @@ def attributed(prefix: str, tail: str, behind: str, own: str) -> dict[str, Any]:
     }
 
 
+_ANY: Final = "[a-z_]{1,32}+"
 _KEY: Final = (
     r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
 )
@@ -158,14 +162,17 @@ _WORD: Final = r"[\w.:/\-]{0,32}+"  # no text in the head of a call: any text co
 _TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
 
 
-def before_name(tag: str, attribute: str = "name") -> str:
+def before_name(tag: str, attribute: str = "name", others: str = _ANY) -> str:
     """Return the pattern of the tag of a call up to its name, with other attributes before that, and other blanks."""
-    return rf"<{tag}(?:{_attribute(f'(?!{attribute})', _WORD)}){{0,2}}+{APART}{attribute}{IS}"
+    return rf"<{tag}(?:{_attribute(f'(?!{attribute})', _WORD, others)}){{0,2}}+{APART}{attribute}{IS}"
 
 
-def named_otherwise(tag: str, attribute: str = "name", *, behind: str = "", end: str = TAG_END) -> str:
-    """Return the pattern of the tag of a call: its name in any quotes, `behind` it, and other attributes around it."""
-    return rf"{before_name(tag, attribute)}{ANY_QUOTED_NAME}{behind}(?:{_attribute('', _WORD)}){{0,2}}+{end}"
+def named_otherwise(
+    tag: str, attribute: str = "name", *, behind: str = "", end: str = TAG_END, others: str = _ANY
+) -> str:
+    """Return the pattern of the tag of a call: its name in any quotes, `behind` it, `others` as attributes around."""
+    before = before_name(tag, attribute, others)
+    return rf"{before}{ANY_QUOTED_NAME}{behind}(?:{_attribute('', _WORD, others)}){{0,2}}+{end}"
 
 
 def otherwise(tag: str, key: str = "name", kinds: str = _KINDS, end: str = TAG_END) -> str:
@@ -187,9 +194,9 @@ def _of_kind(kinds: str, before: int) -> str:
     return rf"(?:(?={others}{APART}{kind}[\"']?{kinds}(?=[\"' \t\r\n<>])))?"
 
 
-def _attribute(unless: str, value: str) -> str:
+def _attribute(unless: str, value: str, name: str = _ANY) -> str:
     """Return the pattern of an attribute that does not begin as `unless` says."""
-    return rf"{APART}{unless}[a-z_]{{1,32}}+{IS}(?:[\"']{value}[\"']|[\"']?{_WORD})"
+    return rf"{APART}{unless}{name}{IS}(?:[\"']{value}[\"']|[\"']?{_WORD})"
 
 
 _ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"

@@ -10,6 +10,7 @@ from callmark.dialects.idioms import (
     KEY,
     MARKED_NAME,
     NO_NAME,
+    OF_CALLS,
     PARAMETER,
     QUOTED_KEY,
     SOURCE,
@@ -313,7 +314,7 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
-                named_otherwise("function") + "(?={ws}</?(?:param|function)[ >])",
+                named_otherwise("function", others=OF_CALLS) + "(?={ws}</?(?:param|function)[ >])",
                 rf"<function name={NO_NAME}>(?={{ws}}<param name=[\"'])",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
