@@ -150,14 +150,14 @@ def misspelt_end(form: Form) -> tuple[str, str]:
     first = first_characters(expand(form.unclosed))  # of lines: values speak of such tags in them
     line = r"\r?\n" if first is not None and "<" not in first else r"(?:\r?\n)?"
     tags = rf"</(?!{name[1]}>)[^<>\r\n]{{1,64}}+>?|{line}<{name[1]}>"
-    ways = [rf"(?:\r?\n)?</?{name[1]}(?:[ =][^<>]{{1,32}})?>?"]
+    ways = [rf"(?:\r?\n)?</?{name[1]}(?:[ =][^<>]{{1,32}}+)?>?"]
     if word is not None:
         ways.append(f"</{prefix}{_typed(word[0])}>")
     if prefix:
         ways.append(f"</{prefix}{_ARGUMENT}>")
     if not re.fullmatch(_VALUE_TAG, form.value_end):
         ways.append(_VALUE_TAG)
-    ways += [f"</(?P<argument>{_ARGUMENT})>", f"</(?:{prefix})?(?P<word>[^<>]+)>"]
+    ways += [f"</(?P<argument>{_ARGUMENT})>", f"</(?:{prefix})?(?P<word>[^<>]{{1,64}}+)>"]
     return f"(?:{tags})(?={form.unclosed})", "|".join(ways)
 
 
