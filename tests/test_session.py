@@ -345,6 +345,8 @@ def test_what_a_model_is_told_of_broken_calls_is_bounded():
     *explained, last = wording.feedback(others).split("\n\nYour call of `add19`")
     assert last == " could not be read, so it was not run."
     assert "".join(explained).startswith(wording.feedback(others[:8]) + "\n\nYour call of `add8` could not be read")
+    carried = parse('[CALL: add7f3a({"a" 1})] ' * 300).problems
+    assert wording.feedback(carried) == wording.feedback(carried[:1])
 
 
 def test_retries_are_bounded():

@@ -127,27 +127,31 @@ def _before_objects(form: Form) -> list[str]:
 
 
 def tolerated_end(form: Form) -> str:
-    """Return the pattern of `value_end` with blanks in its tag, in short, or a neighbour's; "" where it is no tag."""
+    """Return the pattern of `value_end` with blanks in its tag, with the word `parameter` in short, or a neighbour's.
+
+    "" where it is no tag.
+    """
     if re.fullmatch(_VALUE_TAG, form.value_end):
         return respelled(_VALUE_TAG)
     return respelled(re.sub(r"parameter>\Z", "param(?:eter)?s?>", form.value_end))
 
 
 def misspelt_end(form: Form) -> tuple[str, str]:
-    """Return the pattern of any closing tag but `value_end`, or of that without its slash, before what shows that the
-    value was never closed (`unclosed`); and that of those which were meant as `value_end`: with a name in its tag, with
-    letters typed wrong, with another word, without its bracket or slash; or a neighbour's tag. In the group `word` it
-    is one that may be the key, in `argument` one of arguments: elements of values have such names, too. "" twice where
-    it is no tag.
+    """Return two patterns, "" twice where `value_end` is no tag or nothing shows that a value was never closed.
 
-    What takes any is asked all the time, and is as short as can be; what tells which, where one was found.
+    The first takes, before what shows that (`unclosed`), any closing tag but `value_end`, also without its bracket, and
+    the tag of `value_end` without its slash. It is asked all the time, and as short as can be.
+
+    The second says which of these were meant as `value_end`: with a name in its tag, with letters typed wrong, without
+    its bracket or slash, with another word, or a neighbour's. Elements of values, too, have the names in the group
+    `argument` (a word for arguments) and in the group `word` (it may be the key).
     """
     name = re.fullmatch("</([^<>]+)>", form.value_end)
     if name is None or not form.unclosed:
         return "", ""
     word = _WORD_BEHIND.search(name[1])
     prefix = name[1][: word.start()] if word is not None else ""
-    first = first_characters(expand(form.unclosed))  # of lines: values speak of such tags in them
+    first = first_characters(expand(form.unclosed))  # a line break alone: values speak of such tags within lines
     line = r"\r?\n" if first is not None and "<" not in first else r"(?:\r?\n)?"
     tags = rf"</(?!{name[1]}>)[^<>\r\n]{{1,64}}+>?|{line}<{name[1]}>"
     ways = [rf"(?:\r?\n)?</?{name[1]}(?:[ =][^<>]{{1,32}}+)?>?"]

@@ -79,12 +79,6 @@ JSON_TYPES: Final = "number|integer|boolean|object|array|null"
 TEXT_TYPES: Final = "(?i:str(?:ing)?|text)"
 """The words for text, as models write them, too. Another word than these and those of JSON says nothing."""
 
-TAG_END: Final = r"[ \t\r\n]{0,4}+>"
-"""The end of a tag, as models write it."""
-
-OF_CALLS: Final = rf"(?:id|index|type(?={IS}[\"']?function))"
-"""Attributes that say of a call what APIs do, in a tag that other XML has, too."""
-
 COMMAND_TAGS: Final = (
     r"<\|(?:START(?P<opens>)|END(?P<closes>))_THINKING\|>",
     r"<\|(?:START(?P<answers>)|END)_(?:RESPONSE|TEXT)\|>",
@@ -147,13 +141,14 @@ def attributed(prefix: str, tail: str, behind: str, own: str) -> dict[str, Any]:
     return {
         "body": "parameters",
         "parameter": f"{{ws}}<{tag} name={QUOTED_KEY}>",
-        "loose_parameters": (otherwise(f"(?:{prefix})?{PARAMETER}"),),
+        "loose_parameters": (keyed_otherwise(f"(?:{prefix})?{PARAMETER}"),),
         "value_end": f"</{tag}>",
         "unclosed": unclosed(f"{tag} name={ANY_QUOTED_KEY}>", f"{tag} name=", f"/{tag}>", tail, behind, own),
     }
 
 
-_ANY: Final = "[a-z_]{1,32}+"
+_ANY_ATTRIBUTE: Final = "[a-z_]{1,32}+"
+_TAG_END: Final = r"[ \t\r\n]{0,4}+>"
 _KEY: Final = (
     r"[\"']?(?P<key>[^<>\"'= \t\r\n]{1,256}+(?:[ \t]{1,8}+[^<>\"'= \t\r\n]{1,32}+(?![ \t]{0,4}+=)){0,4}+)[\"']?"
 )
@@ -162,20 +157,20 @@ _WORD: Final = r"[\w.:/\-]{0,32}+"  # no text in the head of a call: any text co
 _TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
 
 
-def before_name(tag: str, attribute: str = "name", others: str = _ANY) -> str:
+def before_name(tag: str, attribute: str = "name", others: str = _ANY_ATTRIBUTE) -> str:
     """Return the pattern of the tag of a call up to its name, with other attributes before that, and other blanks."""
-    return rf"<{tag}(?:{_attribute(f'(?!{attribute})', _WORD, others)}){{0,2}}+{APART}{attribute}{IS}"
+    return rf"<{tag}(?:{_attribute(f'(?!{attribute}{IS})', _WORD, others)}){{0,2}}+{APART}{attribute}{IS}"
 
 
 def named_otherwise(
-    tag: str, attribute: str = "name", *, behind: str = "", end: str = TAG_END, others: str = _ANY
+    tag: str, attribute: str = "name", *, behind: str = "", end: str = _TAG_END, others: str = _ANY_ATTRIBUTE
 ) -> str:
     """Return the pattern of the tag of a call: its name in any quotes, `behind` it, `others` as attributes around."""
     before = before_name(tag, attribute, others)
     return rf"{before}{ANY_QUOTED_NAME}{behind}(?:{_attribute('', _WORD, others)}){{0,2}}+{end}"
 
 
-def otherwise(tag: str, key: str = "name", kinds: str = _KINDS, end: str = TAG_END) -> str:
+def keyed_otherwise(tag: str, key: str = "name", kinds: str = _KINDS, end: str = _TAG_END) -> str:
     """Return the pattern of the tag of a parameter: its key and what says its type in any order, blanks and quotes, and
     other attributes around them.
     """
@@ -194,16 +189,19 @@ def _of_kind(kinds: str, before: int) -> str:
     return rf"(?:(?={others}{APART}{kind}[\"']?{kinds}(?=[\"' \t\r\n<>])))?"
 
 
-def _attribute(unless: str, value: str, name: str = _ANY) -> str:
-    """Return the pattern of an attribute that does not begin as `unless` says."""
+def _attribute(unless: str, value: str, name: str = _ANY_ATTRIBUTE) -> str:
+    """Return the pattern of an attribute: a `name`, which does not begin as `unless` says, and a `value` in quotes.
+
+    Or a word without them, or with the first one alone.
+    """
     return rf"{APART}{unless}{name}{IS}(?:[\"']{value}[\"']|[\"']?{_WORD})"
 
 
 _ATTRIBUTES: Final = rf"(?:{_attribute('', _TEXT)}){{0,3}}+"
-TYPED: Final = _of_kind(_KINDS, 1) + _ATTRIBUTES + TAG_END
+TYPED: Final = _of_kind(_KINDS, 1) + _ATTRIBUTES + _TAG_END
 """The rest of a parameter's tag behind its key: attributes, of which one may say its type."""
 
-ATTRIBUTES: Final = rf"(?:{_attribute('', _WORD)}){{1,2}}+{TAG_END}"
+ATTRIBUTES: Final = rf"(?:{_attribute('', _WORD)}){{1,2}}+{_TAG_END}"
 """The rest of the tag of a call that has attributes, none of which says more than the call does."""
 
 

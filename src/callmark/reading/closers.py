@@ -22,7 +22,7 @@ from callmark.reading.matching import Pattern
 from callmark.reading.patterns import FENCE_RUN, LANGUAGE, Section, patterns
 
 DEPTH: Final = 8
-"""Brackets up to which closers are repaired: with the blanks between them they fit into HOLD_LIMIT."""
+"""Most closers that are supplied, and most that are dropped."""
 
 _WS: Final = expand("{ws}")
 _SPELLINGS: Final = {")": ")）", "]": "]］】", "}": "}｝"}
@@ -32,7 +32,7 @@ _CUT: Final = re.compile(rf"{_WS}\Z")
 _FENCE_TAIL: Final = re.compile(rf"(?:{FENCE_RUN.pattern})\Z")
 _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
-_MOST: Final = DEPTH + 2  # the bracket of the tail, and another closer before all
+_MOST: Final = DEPTH + 2  # closers that are looked at, dropped ones too: with all their blanks they fit into HOLD_LIMIT
 _MORE: Final = -2
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""

@@ -183,7 +183,7 @@ def _certain(problem: Malformed) -> str:
 
 
 def _sound(came: Begun, problem: Malformed) -> Begun:
-    """Leave out a last value that perhaps goes on behind its quote or bracket: that was data, or a sum was meant."""
+    """Leave out a last value that perhaps goes on: its quote or bracket may be data, or the first part of a sum."""
     if not came.arguments:
         return came
     *others, (_, value) = came.arguments.items()

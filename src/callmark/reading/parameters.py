@@ -105,7 +105,7 @@ class ParametersReader(BodyReader):
         self._kept = False  # the value holds a literal `value_end` as data
         self._left: Fault | None = None  # a value before it was left open, by all that could be seen
         self._foreign = False  # it holds an opener of a neighbour's: to that belongs the neighbour's closer
-        self._tagged = False  # it holds a `<`: to what it may begin, a closer with the key or such a word may belong
+        self._tagged = False  # it holds a `<`, perhaps of an element, whose closer may have the key or such a word
         self._declared: Types | None = None
         self._is_json = False  # the value is JSON, says its tag
         self._held: list[str] = []  # of a value whose type is open
@@ -383,7 +383,7 @@ class ParametersReader(BodyReader):
         return found.end()
 
     def _is_meant(self, tag: str) -> bool:
-        """Whether a tag was meant as the end of the value that it would end if it was."""
+        """Whether a tag behind which the value is over was meant as its closer: else it is the last of its text."""
         found = self._patterns.meant.fullmatch(tag)
         if found is None or (found.lastgroup is not None and self._tagged):
             return False

@@ -51,8 +51,8 @@ class ValuePatterns:
     value_end  what ends a value, in words; `closing_tag`: literally, "" where it has several spellings
     spaced     whether blanks may stand behind a value
     stop       what in a value may be its end, or the sign that it has none; `stop_xml` also escapes
-    meant      what of the tags that may have ended a value was meant so; in a group, where the value holds no others,
-               and in the group `word`, where that is its key
+    meant      which tags behind which a value is over were meant as its closer: those with a group only where the value
+               holds no other tag, and those with the group `word` only where that is its key
     stops      finds in a chunk of a value that comes out as a string what does not pass as it is
     between    what stands between two values: what opens the next one, or (group `tail`) the tail
     element    what opens an element in a value; None where values hold none

@@ -89,8 +89,8 @@ class Wording:
             feedback(problem, self._form(problem), settings.language, nonce=settings.nonce)
             for problem in problems[:EXPLAINED]
         ]
-        others = (first_line(problem, self._words.feedback) for problem in problems[EXPLAINED:])
-        more = [hidden(line, settings.nonce) for line in others if not any(text.startswith(line) for text in told)]
+        others = [hidden(first_line(problem, self._words.feedback), settings.nonce) for problem in problems[EXPLAINED:]]
+        more = [line for line in others if not any(text.startswith(line) for text in told)]
         return "\n\n".join(dict.fromkeys([*told, *more]))
 
     def missing(self, choice: str, prompt: Prompt | None) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 from callmark.dialects.idioms import (
     ANY_QUOTED_NAME,
     APART,
+    IS,
     KEY,
     MARKED_NAME,
     NO_NAME,
-    OF_CALLS,
     PARAMETER,
     QUOTED_KEY,
     SOURCE,
@@ -19,8 +19,8 @@ from callmark.dialects.idioms import (
     before_name,
     empty,
     forgotten,
+    keyed_otherwise,
     named_otherwise,
-    otherwise,
     swapped,
     twice,
     unclosed,
@@ -117,7 +117,7 @@ QWEN_XML = Dialect(
             parameter=rf"{{ws}}<parameter={_QWEN_KEY}>",
             loose_parameters=(
                 rf"{{ws}}<parameter={_QWEN_KEY}(?={APART}){TYPED}",
-                otherwise(PARAMETER),
+                keyed_otherwise(PARAMETER),
                 _LOOSELY,
                 # Without any opener in the value: a call behind a tag that was cut is no value.
                 r"{ws}<parameter=(?P<key>[^<>\"' \t\r\n]{1,128}+)(?P<unclosed>)"
@@ -218,7 +218,7 @@ INVOKE = Dialect(
             body="parameters",
             parameter=rf"{{ws}}<parameter name={KEY}>",
             loose_parameters=(
-                otherwise(PARAMETER),
+                keyed_otherwise(PARAMETER),
                 _LOOSELY,
                 f"{{ws}}<parameter name={QUOTED_KEY}>",
             ),
@@ -300,6 +300,7 @@ INVOKE = Dialect(
 )
 
 
+_OF_CALLS = rf"(?:id|index|type(?={IS}[\"']?function))"  # as APIs say of calls: with other attributes it is other XML
 _GLUED = r"Ġ?[ \t]{0,16}+name[ \t]{0,4}+="  # as some decoders leave the blank of a token
 MINICPM5 = Dialect(
     name="minicpm5",
@@ -314,12 +315,12 @@ MINICPM5 = Dialect(
                 rf"<[ \t]{{0,4}}+function{_GLUED}[ \t]{{0,4}}+{_LOOSE_NAME}[ \t]{{0,4}}+>"
                 rf"(?={{ws}}<(?:[ \t]{{0,4}}+param{_GLUED}|/[ \t]{{0,4}}+function[ \t]{{0,4}}+>))",
                 r"<function name=[\"']{name}[\"']?(?={ws}<param name=[\"'])",
-                named_otherwise("function", others=OF_CALLS) + "(?={ws}</?(?:param|function)[ >])",
+                named_otherwise("function", others=_OF_CALLS) + "(?={ws}</?(?:param|function)[ >])",
                 rf"<function name={NO_NAME}>(?={{ws}}<param name=[\"'])",
             ),
             parameter=r"{ws}<param name=[\"'](?P<key>[^<>\"'\r\n]{1,256}+)[\"']>",
             loose_parameters=(
-                otherwise(PARAMETER),
+                keyed_otherwise(PARAMETER),
                 rf"{{ws}}<[ \t]{{0,4}}+{PARAMETER}{_GLUED}[ \t]{{0,4}}+{KEY}{TYPED}",
             ),
             value_end="</param>",

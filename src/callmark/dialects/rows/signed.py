@@ -21,8 +21,8 @@ from callmark.dialects.idioms import (
     before_name,
     empty,
     forgotten,
+    keyed_otherwise,
     named_otherwise,
-    otherwise,
     swapped,
     unclosed,
 )
@@ -59,7 +59,7 @@ def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
             loose_heads=(otherwise_named, *nameless),
             body="parameters",
             parameter=rf"{{ws}}<{sign}parameter name={QUOTED_KEY}(?:[ ]{_IS_TEXT})?>",
-            loose_parameters=(otherwise(f"(?:{sign})?{PARAMETER}"),),
+            loose_parameters=(keyed_otherwise(f"(?:{sign})?{PARAMETER}"),),
             value_end=rf"</{sign}parameter>",
             loose_value_end=swapped(
                 rf"</{sign}invoke>", rf"</{sign}parameter>", rf"{{ws}}<(?:/{sign}{_DSML_CALLS}>|{sign}invoke name=)"
@@ -163,7 +163,7 @@ COHERE = Dialect(
             loose_heads=tuple(head + r"(?={ws}<cofl:tool_param[ ])" for head in _COFL_OTHERWISE),
             body="parameters",
             parameter=f"{{ws}}<cofl:tool_param{_COFL_KEY}[ ]{_IS_TEXT}>",
-            loose_parameters=(otherwise("cofl:tool_param"),),
+            loose_parameters=(keyed_otherwise("cofl:tool_param"),),
             value_end="</cofl:tool_param>",
             loose_value_end=swapped("</cofl:tool_call>", "</cofl:tool_param>", _COFL_BEHIND),
             unclosed=unclosed(
@@ -182,7 +182,7 @@ COHERE = Dialect(
             body="parameters",
             parameter="{ws}<cofl:value" + _COFL_KEY + _COFL_TYPE,
             member="{ws}<cofl:value" + _COFL_TYPE,
-            loose_parameters=(otherwise("cofl:value", kinds=_COFL_ANY_KIND),),
+            loose_parameters=(keyed_otherwise("cofl:value", kinds=_COFL_ANY_KIND),),
             value_end="</cofl:value>",
             loose_value_end=swapped("</cofl:tool_call>", "</cofl:value>", _COFL_BEHIND),
             unclosed=unclosed(
@@ -235,7 +235,7 @@ KIMI_K3 = Dialect(
             loose_heads=(named_otherwise(r"\|open\|>call", "tool", end=_K3_END),),
             body="parameters",
             parameter=rf"{{ws}}<\|open\|>argument key={QUOTED_KEY}(?:[ ]type=\"{_K3_TYPE}\")?<\|sep\|>",
-            loose_parameters=(otherwise(r"\|open\|>argument", "key", end=_K3_END),),
+            loose_parameters=(keyed_otherwise(r"\|open\|>argument", "key", end=_K3_END),),
             value_end=r"<\|close\|>argument<\|sep\|>",
             unclosed=unclosed(
                 rf"\|open\|>argument key={ANY_QUOTED_KEY}(?:[ ]type=\"[^<>\"'\r\n]{{0,32}}+\")?<\|sep\|>",
