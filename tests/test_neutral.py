@@ -167,6 +167,15 @@ def test_every_marker_of_every_dialect_is_broken(dialect):
         assert neutralized_inside(marker) != marker
 
 
+@pytest.mark.parametrize("tag", ["<|content|>", "<think>", "</think>", "[THINK]", "<|end_of_box|>", "<|eom|>"])
+def test_a_tag_that_the_end_of_a_text_cuts_is_broken(tag):
+    """Else it goes on in a text that nobody has checked, and behind it a line begins."""
+    assert tag in neutralize(tag)
+    for size in range(1, len(tag)):
+        check_neutral(tag[:size], between=["", tag[size:] + '{"name": "f", "arguments": {"a": 1}}'])
+        check_neutral(f"Hm. {tag[:size]}", between=["", tag[size:] + '{"f": {"a": 1}}'], tools=["f"])
+
+
 def test_prose_stays_as_it_is():
     for text in (
         "",

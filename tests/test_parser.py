@@ -1897,7 +1897,7 @@ def test_strict_reading_says_what_lenient_reading_would_have_mended_first(text, 
         ('<function name="f"><param name="a"]1</param></function>', ('">"', "]", 34)),
         ("<tool_call>f<arg_key>a</arg_key><arg:value>1</arg_value></tool_call>", ('"<arg_value>"', "<", 32)),
         (
-            '<cofl:tool_call id="0" name="f"><cofl:value name="k" type=json>1</cofl:value></cofl:tool_call>',
+            '<cofl:tool_call id="0" name="f"><cofl:value name="k" Type="json">1</cofl:value></cofl:tool_call>',
             ("' type=\"dict\">' or ' type=\"json\">' or ' type=\"list\">' or ' type=\"raw\">'", "a space", 52),
         ),
         (f'<function name="f"><param name="a"]{"x" * 4096}</param>', ("a parameter or the end of the call", "<", 19)),

@@ -20,6 +20,7 @@ from callmark.dialects.limits import BEHIND_CALL
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand, named_tool
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
+from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError, check_flags
 from callmark.toolshapes import tool_names
@@ -134,12 +135,14 @@ class Opener(NamedTuple):
     pattern  what it looks like
     indent   how many spaces may stand before it, where only the start of a line counts
     named    whether it is one only with the name of a tool, which `named_tool` finds
+    cut      whether it is one only where the end of the text cuts it
     """
 
     begins: str
     pattern: str
     indent: int | None = None
     named: bool = False
+    cut: bool = False
 
 
 class Openers:
@@ -164,7 +167,7 @@ class Openers:
             candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
         self._candidates = re.compile("|".join(candidates)).finditer
         self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
-        self._cut: dict[str, regex.Pattern[str]] = {}
+        self._cut: dict[str, list[regex.Pattern[str]]] = {}
         self._named: dict[str, list[regex.Pattern[str]]] = {}
         self._starts = starts
         self._apart: dict[str, bool] = {}
@@ -238,8 +241,10 @@ class Openers:
             self._prepare(first)
         if self._whole[first](text, start) is not None:
             return True
-        if len(text) - start <= WINDOW and self._cut[first].match(text, start, partial=True) is not None:
-            return True
+        if len(text) - start <= WINDOW:
+            cut = (pattern.match(text, start, partial=True) for pattern in self._cut[first])
+            if any(found is not None and found.partial for found in cut):
+                return True
         matches = (pattern.match(text, start, partial=True) for pattern in self._named[first])
         return any(
             found and (names is None or found.partial or named_tool(found.groupdict()) in names) for found in matches
@@ -248,10 +253,15 @@ class Openers:
     def _prepare(self, first: str) -> None:
         """Compile what begins with a character."""
         openers = [opener for opener in self._openers if first in opener.begins]
-        source = "|".join(f"(?:{opener.pattern})" for opener in openers if not opener.named) or "(?!)"
+        source = _together(opener.pattern for opener in openers if not opener.named and not opener.cut)
         self._named[first] = [compile_partial(it.pattern) for it in openers if it.named]
-        self._cut[first] = compile_partial(source)
+        cut = _together(opener.pattern for opener in openers if opener.cut)
+        self._cut[first] = [compile_partial(source), compile_partial(cut)]
         self._whole[first] = re.compile(source).match  # last: another thread may look for it now
+
+
+def _together(patterns: Iterable[str]) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)"
 
 
 def _changed(text: str, changes: Mapping[int, str]) -> str:
@@ -268,6 +278,10 @@ def _escape(char: str) -> str:
     """Return a character as JSON has it escaped: two of them beyond the first plane."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def _begins(tags: Sequence[str]) -> str:
+    return "".join(sorted({char for tag in tags for char in first_characters(tag) or "<"}))
 
 
 def _any_of(chars: set[str]) -> str:
@@ -311,9 +325,12 @@ def _openers(rows: tuple[Dialect, ...], special_tokens: bool) -> Openers:
         if indent is not None:
             lines += [rf"[ ]{{0,{indent}}}(?:{anonymous(pattern)})" for pattern in found]
             line_starts += [rf"[ ]{{0,{indent}}}(?:{anonymous(pattern)})" for pattern in begun]
-    tags = [tag for row in rows for tag in map(anonymous, row.tags) if not last_characters(tag) <= _BEFORE_LINES]
-    begins = {char for tag in tags for char in first_characters(tag) or "<"}
-    broken.append(Opener("".join(sorted(begins)), f"(?:{'|'.join(tags)})(?:{'|'.join(lines)})"))
+    all_tags = list(map(anonymous, [*THOUGHT_TAGS, *(tag for row in rows for tag in row.tags)]))
+    tags = [tag for tag in all_tags if not last_characters(tag) <= _BEFORE_LINES]
+    broken.append(Opener(_begins(tags), f"(?:{'|'.join(tags)})(?:{'|'.join(lines)})"))
+    # Behind the others a line begins, too, also where such a tag is cut and goes on in a text that nobody has checked.
+    others = [tag for tag in all_tags if last_characters(tag) <= _BEFORE_LINES]
+    broken.append(Opener(_begins(others), "|".join(others), cut=True))
     starts.append(f"(?:{'|'.join(tags)})(?:{'|'.join(line_starts)})")
     more = [SPECIAL_TOKENS] if special_tokens else []
     if special_tokens:
