@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 import os
@@ -21,16 +22,19 @@ from tempfile import TemporaryFile
 from types import SimpleNamespace
 from typing import NamedTuple
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 import callmark
-from callmark import Parser
+from callmark import Parser, export_grammar
 from callmark.cli import main
 from callmark.dialects import dialects
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES, Event, Malformed, Text
 from callmark.reading.codes import explained
+from callmark.serving.bounds import Bounds
+from callmark.serving.configuration import ModelSettings
 
 SAMPLE = Path(str(files("callmark") / "samples" / "transcript.txt"))
 COMMAND = [sys.executable, "-m", "callmark"]
@@ -1049,3 +1053,22 @@ def test_every_problem_of_the_sample_has_its_line(tmp_path: Path) -> None:
         column = event.span.start - (text.rfind("\n", 0, event.span.start) + 1) + 1
         assert f"✗ {event.code}  {event.name}  {line}:{column}  " in plain(output)
     assert any(isinstance(event, Text) and event.channel == "reasoning" for event in events)
+
+
+def test_what_help_says_is_a_default_is_one():
+    """What is not given is not handed on, so such defaults stand where they hold, and help says them once more."""
+    held = {name: it.default for name, it in inspect.signature(export_grammar).parameters.items()}
+    for settings in (Bounds(), ModelSettings()):
+        held.update(msgspec.structs.asdict(settings))
+    context = click.Context(main)
+    commands = [main.get_command(context, name) for name in main.list_commands(context)]
+    said = {
+        (option.name, told[1])
+        for command in commands
+        for option in command.params
+        if (told := re.search(r"\[default: (.*)\]", getattr(option, "help", None) or ""))
+    }
+    assert len(said) > 10
+    for name, told in said:
+        number, _, unit = told.partition(" MiB")
+        assert held[name] == (int(number) * 2**20 if told != number else type(held[name])(told)), name
