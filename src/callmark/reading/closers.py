@@ -194,9 +194,7 @@ class Endings:
         if other:
             self._add(due, tail, code=code, other="".join(other), many=many)
 
-    def _add(
-        self, due: str, tail: str, *, missing: int = 0, code: str = "", other: str = "", many: int = 0
-    ) -> None:
+    def _add(self, due: str, tail: str, *, missing: int = 0, code: str = "", other: str = "", many: int = 0) -> None:
         self._ways.append(_Way(due, _tail(tail), missing, code, other, many))
 
     def ending(self, buffer: str, at: int, base: int) -> Ending | None:

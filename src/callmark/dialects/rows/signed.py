@@ -36,12 +36,11 @@ _DSML_CALLS = "(?:function_calls|tool_calls|toolcalls|tool|calls)"
 def _dsml(sign: str, *, variant: bool = False) -> tuple[Form, ...]:
     """Return the forms of DeepSeek's tags, whose names begin with `sign`: arguments as one JSON object, or in tags."""
     invoke = f"{sign}(?i:invoke)"  # as models write it, too
-    before = before_name(invoke)
     otherwise_named = named_otherwise(invoke)
     nameless = () if variant else (rf"<{invoke}{APART}name{IS}{NO_NAME}>{{ws}}(?=\{{|<{sign}parameter name=)",)
     section: dict[str, Any] = {
         "opener": rf"<{sign}{_DSML_CALLS}>{{ws}}(?=<{sign}invoke name=)",
-        "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?={before})",),
+        "loose_openers": (rf"<{sign}{_DSML_CALLS}>{{ws}}(?={before_name(invoke)})",),
         "tail": rf"{{ws}}</{sign}invoke>",
         "loose_tail": forgotten(f"</{sign}{_DSML_CALLS}>", f"<{sign}invoke name="),
         "closer": rf"</{sign}{_DSML_CALLS}>",
@@ -138,9 +137,7 @@ _COFL_OTHERWISE = (
 )
 _COFL_KEY = "[ ]name=" + QUOTED_KEY
 _COFL_KINDS = "(?:(?P<text>raw)|(?P<json>json)|(?P<object>dict)|(?P<array>list))"
-_COFL_ANY_KIND = (
-    f"(?:(?P<text>raw|{TEXT_TYPES})|(?P<json>json|{JSON_TYPES})|(?P<object>dict)|(?P<array>list))"
-)
+_COFL_ANY_KIND = f"(?:(?P<text>raw|{TEXT_TYPES})|(?P<json>json|{JSON_TYPES})|(?P<object>dict)|(?P<array>list))"
 _COFL_TYPE = rf"[ ]type=\"{_COFL_KINDS}\">"
 _COFL_CALLS: dict[str, Any] = {
     "opener": r"<cofl:tool_calls>{ws}(?=<cofl:tool_call[ ])",
