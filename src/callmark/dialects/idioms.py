@@ -50,7 +50,7 @@ ANY_QUOTED_NAME: Final = r"[\"']?{name}[\"']?"
 """A name in any quotes, or in none."""
 
 NO_NAME_BEGINS: Final = r"[\w$@*`]"
-"""With what words, a variable, or what is marked begin in the place of a name: another sign is one of prose."""
+"""The first sign of what is no name, in the place of one: of words, a variable, or what is marked. Others are prose."""
 
 NO_NAME: Final = rf"[\"']?(?P<nameless>(?:{NO_NAME_BEGINS}[^<>{{}}\"'\r\n]{{0,63}}+)?+)[\"']?"
 """Nothing, or what is no name, in the place of one. Braces are of a template of the format."""
@@ -158,14 +158,20 @@ _TEXT: Final = r"[^<>\"'\r\n]{0,32}+"
 
 
 def before_name(tag: str, attribute: str = "name", others: str = _ANY_ATTRIBUTE) -> str:
-    """Return the pattern of the tag of a call up to its name, with other attributes before that, and other blanks."""
+    """Return the pattern of the tag of a call up to the value of its `attribute`, which is the name.
+
+    Blanks are as models write them. Up to two attributes may stand before it; `others` is the pattern of their names.
+    """
     return rf"<{tag}(?:{_attribute(f'(?!{attribute}{IS})', _WORD, others)}){{0,2}}+{APART}{attribute}{IS}"
 
 
 def named_otherwise(
     tag: str, attribute: str = "name", *, behind: str = "", end: str = _TAG_END, others: str = _ANY_ATTRIBUTE
 ) -> str:
-    """Return the pattern of the tag of a call: its name in any quotes, `behind` it, `others` as attributes around."""
+    """Return the pattern of the tag of a call, its name in any quotes, and attributes around it as in `before_name`.
+
+    `behind` is the pattern of what stands directly behind the name, and `end` that of the tag's end.
+    """
     before = before_name(tag, attribute, others)
     return rf"{before}{ANY_QUOTED_NAME}{behind}(?:{_attribute('', _WORD, others)}){{0,2}}+{end}"
 
