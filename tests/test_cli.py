@@ -1070,5 +1070,5 @@ def test_what_help_says_is_a_default_is_one():
     }
     assert len(said) > 10
     for name, told in said:
-        number, _, unit = told.partition(" MiB")
+        number = told.removesuffix(" MiB")
         assert held[name] == (int(number) * 2**20 if told != number else type(held[name])(told)), name
