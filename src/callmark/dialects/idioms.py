@@ -180,7 +180,7 @@ def keyed_otherwise(tag: str, key: str = "name", kinds: str = _KINDS, end: str =
     """Return the pattern of the tag of a parameter: its key and what says its type in any order, blanks and quotes, and
     other attributes around them.
     """
-    before = rf"(?:{_attribute(f'(?!{key})', _TEXT)}){{0,2}}+"
+    before = rf"(?:{_attribute(f'(?!{key})', _TEXT)}){{0,2}}+"  # without what IS adds: each grammar's VALUE repeats it
     return rf"{{ws}}<{tag}{_of_kind(kinds, 3)}{before}{APART}{key}{IS}{_KEY}{_ATTRIBUTES}{end}"
 
 
