@@ -26,6 +26,7 @@ from callmark.dialects.fences import (
     fence_behind,
 )
 from callmark.dialects.limits import BEHIND_CALL
+from callmark.reading.hops import has_long_run
 from callmark.reading.patterns import FENCE_RUN, LANGUAGE
 
 Context = Literal["fence", "code", "quote"]
@@ -35,7 +36,6 @@ BATCH: Final = 1024
 
 _LINE_BLANKS: Final = " \t\n"
 _RUN: Final = re.compile(r"``*+")  # begins with a literal, to which `re` skips; "`++" would be tried everywhere
-_LONG_RUN: Final = re.compile("`(?=``)").search  # twice as fast as `in`, which looks for the last character first
 _CODE_REACH: Final = {"code": 256, "pre": 4096}
 """Characters that a tag of HTML makes code where it is never closed: a line in a sentence, a page of examples."""
 # The fence that may follow a broken marker on its line, with a word behind the run, or it could be one that ends; and
@@ -103,7 +103,7 @@ class Contexts:
         if "\r" in text:
             text = text.replace("\r", "\n")
         last = text.rfind("\n") + 1
-        if self._special or "~" in text or ("`" in text and (text.find("`", last) >= 0 or _LONG_RUN(text))):
+        if self._special or "~" in text or ("`" in text and (text.find("`", last) >= 0 or has_long_run(text))):
             self.pass_text(text)
             return self.here()
         line = text[last : last + LINE_LIMIT] if last else (self._line + text)[:LINE_LIMIT]
@@ -246,7 +246,7 @@ class Contexts:
         """Whether a line that ends in `text` may be a fence: if not, only its last line matters."""
         if self._runs or "~" in self._line:
             return True
-        return ("`" in text and _LONG_RUN(text) is not None) or ("~" in text and "~~~" in text)
+        return ("`" in text and has_long_run(text)) or ("~" in text and "~~~" in text)
 
     def _read_lines(self, text: str, at: int, end: int) -> None:
         """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""

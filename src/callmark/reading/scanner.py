@@ -22,6 +22,7 @@ from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
 from callmark.reading.entries import Entry, check_row, lead_form, tag_form
+from callmark.reading.hops import COMPILED, Hops
 from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Pattern, Remembered
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
@@ -47,7 +48,8 @@ class Plan:
                 that matches where any of them does that is not only looked for where the text begins
     leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters, and
                 a mark of the byte order
-    searched    for each such character: it, the first entry, and its pattern; `searched_in_ascii`: those of ASCII
+    searched    for each such character: it, the first entry, its pattern, and how its signs are passed by, None for
+                by the pattern; `searched_in_ascii`: those of ASCII
     signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     others      rows that are not registered
@@ -119,10 +121,16 @@ class Plan:
         self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
-        self.searched = tuple((char, begun[char][0], start) for char, start in self.starts.items())
+        self.searched = tuple(
+            (char, begun[char][0], start, Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None)
+            for char, start in self.starts.items()
+        )
         self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
         signs = [it[0] for it in self.searched_in_ascii]
         self.signs = (signs[0], signs[-1]) if len(signs) <= 2 else ("", "")
+
+    def _may_be_entry(self, text: str) -> bool:
+        return self.starts[text[0]].match(text) is not None or self._may_match[text]
 
     def _entries_at(self, begin: str) -> list[Entry]:
         return [entry for entry in self.entries[begin[0]] if _agree(entry.pattern.prefix, begin)]
@@ -178,6 +186,11 @@ def _by_character(entries: list[Entry]) -> dict[str, list[Entry]]:
         for char in entry.begins():
             found.setdefault(char, []).append(entry)
     return found
+
+
+def _is_rare(char: str) -> bool:
+    """Whether a text has so few of a character that it pays to go from one to the next."""
+    return not (char.isalnum() or char.isspace())
 
 
 def _opens_as(variant: Form, other: Form) -> bool:
@@ -252,12 +265,13 @@ class _Cursor:
     Before `clear` there is none from where it was last looked for: it does not search beyond the entries of others.
     """
 
-    __slots__ = ("_char", "_first", "_start", "clear", "entry", "index", "match")
+    __slots__ = ("_char", "_first", "_hops", "_start", "clear", "entry", "index", "match")
 
-    def __init__(self, char: str, entry: Entry, start: Pattern) -> None:
+    def __init__(self, char: str, entry: Entry, start: Pattern, hops: Hops | None) -> None:
         self._char = char
         self._first = entry.pattern.match
         self._start = start
+        self._hops = hops
         self.entry = entry
         self.index = self.clear = -1
         self.match: re.Match[str] | None = None
@@ -270,6 +284,9 @@ class _Cursor:
             if match is not None:
                 self.index = index
                 return index
+            hops = self._hops
+            if hops is not None:
+                return self._hop(hops, buffer, index, end)
             found = self._start.search(buffer, index, end + HOLD_LIMIT)
             if found is not None:
                 index = found.start()
@@ -277,6 +294,17 @@ class _Cursor:
                     self.index = index
                     self.match = self._first(buffer, index)
                     return index
+        self.clear = end
+        return end
+
+    def _hop(self, hops: Hops, buffer: str, at: int, end: int) -> int:
+        index = hops.next(buffer, at, end)
+        while index >= 0:
+            if self._start.match(buffer, index) is not None:
+                self.index = index
+                self.match = self._first(buffer, index)
+                return index
+            index = hops.next(buffer, index + 1, end)
         self.clear = end
         return end
 

@@ -1,0 +1,96 @@
+"""Where entries begin: the compiled engine goes from sign to sign, Python searches, and both find the same."""
+
+from __future__ import annotations
+
+import re
+from unittest.mock import patch
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from callmark import Dialect
+from callmark.dialects import dialects
+from callmark.reading import hops, scanner
+from callmark.reading.hops import Hops
+from strategies import hostile_texts
+from test_cases import CASES
+
+pytestmark = pytest.mark.skipif(
+    not scanner.__file__.endswith(".py"), reason="the compiled engine goes from sign to sign alone"
+)
+
+
+def planned(rows: tuple[Dialect, ...], *, compiled: bool) -> scanner.Plan:
+    with patch.object(scanner, "COMPILED", compiled):
+        return scanner.Plan(rows, "lenient")
+
+
+PLANS = [planned(tuple(dialects()), compiled=compiled) for compiled in (False, True)]
+
+
+def entries(plan: scanner.Plan, text: str) -> list[tuple[int, str, tuple[int, int]]]:
+    """Where entries begin, and which."""
+    search, found, at = scanner.Search(plan), [], 0
+    while (at := search.next_entry(text, at)) < len(text):
+        cursor = search.cursor
+        matched = search.entry_at(text, at, final=True)
+        assert matched is not None
+        assert cursor.match is None or matched[1].span() == cursor.match.span()
+        found.append((at, matched[0].kind, matched[1].span()))
+        at += 1
+    return found
+
+
+def test_it_goes_from_sign_to_sign_only_where_it_is_compiled_and_they_are_few():
+    hopped = [{it[0] for it in plan.searched if it[3] is not None} for plan in PLANS]
+    assert hopped[0] == set()
+    assert hopped[1] >= {*"[<{`✿【"}
+    assert not {char for char in hopped[1] if char.isalnum()}
+    assert {it[0] for it in PLANS[1].searched} - hopped[1] >= {*"fc"}
+
+
+def test_hops_find_what_searching_finds_in_each_case():
+    for case in CASES.values():
+        text = case["input"]
+        for again in (text, text[:-1], f"{text} a < b [1] <p> [ ] {text}"):
+            assert entries(PLANS[1], again) == entries(PLANS[0], again)
+
+
+@given(hostile_texts)
+@example("[")
+@example("a [ < [")
+@example("[é [CALL: f({})]")
+@example("<😀<tool_call>{")
+def test_hops_find_what_searching_finds(text):
+    assert entries(PLANS[1], text) == entries(PLANS[0], text)
+
+
+def test_hops_ask_once_about_what_stands_behind_a_sign():
+    asked: list[str] = []
+    places = Hops("<", lambda text: bool(asked.append(text)) or "<ab".startswith(text[:3]))
+    assert [places.next(text, 0, len(text)) for text in ("<x <x <abc <abc", "<abc", "<xabc", "<abd", "<a")] == [
+        6, 0, -1, 0, 0,
+    ]  # fmt: skip
+    assert places.next("<abc", 0, 4) == 0
+    assert asked == ["<x", "<a", "<abc", "<abd", "<a"]
+    assert places.next("<ab", 1, 3) == -1
+    assert places.next("  <abc", 0, 2) == -1
+
+
+def test_hops_ask_about_so_many_beginnings_and_take_others_for_possible():
+    asked: list[str] = []
+    places = Hops("<", lambda text: bool(asked.append(text)) or len(text) == 2)
+    many = "".join(f"<{letter}{number:02}" for letter in "abcdefghijklmnop" for number in range(100))
+    assert places.next(many, 0, len(many)) == 1024 * len("<a00")
+    assert len(asked) == 1024 + len("abcdefghijk")
+
+
+@given(st.text("`~a\n", max_size=12) | hostile_texts)
+@example("``")
+@example("```")
+@example("a``b```")
+def test_a_long_run_is_found_either_way(text):
+    with patch.object(hops, "COMPILED", True):
+        assert hops.has_long_run(text) is ("```" in text)
+    assert hops.has_long_run(text) is (re.search("`{3}", text) is not None)
