@@ -63,6 +63,7 @@ from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
 from callmark.reading.matching import HOLD_LIMIT, Pattern, Remembered
+from callmark.reading.patterns import patterns
 from callmark.reading.pieces import TOGETHER
 from callmark.reading.row_checks import reach
 from callmark.reading.schemas import Parameters
@@ -2070,3 +2071,14 @@ def test_whole_arguments_are_a_call_before_a_tail_that_begins_the_next_marker():
     calls = [(call.name, [repair.code for repair in call.repairs]) for call in parse(text, dialects=own).calls]
     assert calls == [("f", ["missing-closer"]), ("g", [])]
     check_chunking(text, dialects=own)
+
+
+@pytest.mark.parametrize("behind", ["", " ", "x", "\n", *"])}<"])
+def test_the_text_that_closes_a_marker_is_all_that_its_pattern_takes(behind):
+    forms = [form for row in callmark.dialects() for form in (*row.forms, *row.variants)]
+    closed = [parts for parts in map(patterns, forms) if parts.closer]
+    assert len(closed) > 100
+    for parts in closed:
+        found = parts.closing.match(parts.closer + behind)
+        assert found is not None, parts.form
+        assert found.end() == len(parts.closer), parts.form

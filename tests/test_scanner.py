@@ -43,11 +43,11 @@ def entries(plan: scanner.Plan, text: str) -> list[tuple[int, str, tuple[int, in
 
 
 def test_it_goes_from_sign_to_sign_only_where_it_is_compiled_and_they_are_few():
-    hopped = [{it[0] for it in plan.searched if it[3] is not None} for plan in PLANS]
+    hopped = [{sign.char for sign in plan.signs if sign.hops is not None} for plan in PLANS]
     assert hopped[0] == set()
     assert hopped[1] >= {*"[<{`✿【"}
     assert not {char for char in hopped[1] if char.isalnum()}
-    assert {it[0] for it in PLANS[1].searched} - hopped[1] >= {*"fc"}
+    assert {sign.char for sign in PLANS[1].signs} - hopped[1] >= {*"fc"}
 
 
 def test_hops_find_what_searching_finds_in_each_case():

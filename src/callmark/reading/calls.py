@@ -53,6 +53,12 @@ Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
 
 _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "arguments": ArgumentsReader}
 
+# What each call makes is looked up once: a name that the compiled engine imports costs it a look-up each time.
+_call_start: Final = CallStart
+_delta: Final = ArgumentsDelta
+_call: Final = Call
+_span: Final = Span
+
 _LIMIT_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than arguments may be
 _OVERFLOW_WINDOW: Final = 64  # characters behind that limit that are read at once, or twice as many, and so on
 _IN_KEY: Final = re.compile(r"[\w$@\-/\"]").match  # a key begins so behind its quote, and nothing behind a string
@@ -80,11 +86,11 @@ class CallReading:
     """The state of reading, and the modes in which a call is read: each reads on from `_at` and says if it did."""
 
     __slots__ = (
-        "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_entry", "_error", "_events",
-        "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until", "_limit_told", "_limits",
-        "_missed", "_mode", "_name", "_nameless", "_opener", "_pieces", "_plan", "_reader", "_recent", "_repairs",
-        "_reread", "_room_end", "_salvages", "_search", "_shown", "_sole", "_sole_events", "_start", "_stops", "_stray",
-        "_tolerant", "_tools", "_waits",
+        "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_digits", "_entry", "_error",
+        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until", "_limit_told",
+        "_limits", "_missed", "_mode", "_name", "_nameless", "_nesting", "_opener", "_pieces", "_plan", "_reader",
+        "_recent", "_repairs", "_reread", "_room", "_room_end", "_salvages", "_search", "_shown", "_sole",
+        "_sole_events", "_start", "_stops", "_stray", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +101,9 @@ class CallReading:
         self._salvages = tolerance == "salvage"
         self._tools = tools
         self._limits = limits
+        self._room = limits.arguments
+        self._nesting = limits.nesting
+        self._digits = limits.digits
         self._search = Search(plan)
         self._contexts = Contexts()
         self._kept = self._contexts.kept
@@ -142,7 +151,7 @@ class CallReading:
         self._entry = entry
         self._start = base + found.start()
         self._body = base + at
-        self._room_end = base + at + self._limits.arguments
+        self._room_end = base + at + self._room
         self._kept_until = min(base + at + STRETCH, self._room_end)
         self._name = found["name"] if entry.has_name else None
         self._nameless = ()
@@ -181,13 +190,13 @@ class CallReading:
                 if found.lastgroup == "name":
                     self._name = found["name"]
                     self._start_call()
-                self._reader = ObjectReader(self._base + at, self._limits.nesting)
+                self._reader = ObjectReader(self._base + at, self._nesting)
                 return True
             if not self._finished and begin.may_match(buffer, at):
                 return False
         self._json = Pieces()
         if parts.form.body == "arguments":
-            self._reader = PairsReader(self._body, self._limits.nesting, self._parameters())
+            self._reader = PairsReader(self._body, self._nesting, self._parameters())
         else:
             self._reader = self._general_reader()
         return True
@@ -196,7 +205,7 @@ class CallReading:
         return self._tools.get(self._name) if self._tools and self._name else None
 
     def _terms(self) -> Terms:
-        return Terms(self._limits.nesting, self._parameters(), self._tools, self._plan.others)
+        return Terms(self._nesting, self._parameters(), self._tools, self._plan.others)
 
     def _general_reader(self) -> ValueReader:
         form = self._entry.form
@@ -273,7 +282,7 @@ class CallReading:
         ):
             source = json = buffer[at:guess]
             try:
-                value = decode(source, self._limits.nesting)
+                value = decode(source, self._nesting)
             except Undecodable as error:
                 if not error.cut:  # cut: the guessed end stands in a string
                     self._reread += error.reached
@@ -283,7 +292,7 @@ class CallReading:
             if entry.has_empty and found["empty"] is not None:
                 return -1
             parameters = self._tools.get(name) if self._tools else None
-            read = fast.read(entry.patterns, buffer, at, guess, self._limits.nesting, parameters)
+            read = fast.read(entry.patterns, buffer, at, guess, self._nesting, parameters)
             if type(read) is int:
                 missed = min(read, len(buffer)) - at
                 self._reread += missed
@@ -292,9 +301,9 @@ class CallReading:
             named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
             name = name or named
         tool = self._tools.get(name) if self._tools else None
-        if end - at > self._limits.arguments or (tool is not None and tool.refusal(value)):
+        if end - at > self._room or (tool is not None and tool.refusal(value)):
             return -1
-        if has_longer(value, self._limits.digits):
+        if has_longer(value, self._digits):
             return -1
         parts = entry.patterns
         if self._tolerant and parts.tail_begins and not (parts.fenced and buffer.startswith(("\n", "\r"), end)):
@@ -302,13 +311,13 @@ class CallReading:
         raw = buffer[start:end]
         index = self._index
         base = self._base
-        span = Span(base + start, base + end)
+        span = _span(base + start, base + end)
         call_id = found["id"] if entry.has_id else None
         dialect = entry.name
         self._events += (
-            CallStart(index, name, dialect),
-            ArgumentsDelta(index, json),
-            Call(span, raw, index, name, value, source, dialect, (), call_id),
+            _call_start(index, name, dialect),
+            _delta(index, json),
+            _call(span, raw, index, name, value, source, dialect, (), call_id),
         )
         self._index = index + 1
         self._calls += 1
@@ -352,7 +361,7 @@ class CallReading:
             self._break(reader.code, reader.expected, reader.sound, reader.error)
             return True
         if windowed and room <= _LIMIT_WINDOW:
-            self._malformed(stop, "arguments-too-long", f"at most {self._limits.arguments} characters", "more")
+            self._malformed(stop, "arguments-too-long", f"at most {self._room} characters", "more")
             if self._sole:
                 self._not_sole()
             self._mode = IN_OVERFLOW
@@ -555,14 +564,14 @@ class CallReading:
             return "unexpected-text", "", None
         try:
             value = decode(
-                source or "{}" if self._json is None else self._json.take(), self._limits.nesting, spares_memory=True
+                source or "{}" if self._json is None else self._json.take(), self._nesting, spares_memory=True
             )
         except Undecodable as error:
             if error.key is not None:
                 return error.code, f"expected each key once, found {quoted(error.key[:80])} twice", None
             return error.code, MALFORMED_CODES[error.code], None
-        if has_longer(value, self._limits.digits):
-            return "bad-number", f"expected integers of at most {self._limits.digits} digits", None
+        if has_longer(value, self._digits):
+            return "bad-number", f"expected integers of at most {self._digits} digits", None
         parameters = self._parameters()
         refusal = parameters.refusal(value, beside) if parameters is not None else ""
         return "bad-arguments" if refusal else "", refusal, value

@@ -8,32 +8,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from callmark.dialects import Dialect, Form
 from callmark.dialects.derived import CLOSING_TAG, NAMELESS
-from callmark.dialects.notation import anonymous, compile_pattern, expand, respelled
+from callmark.dialects.notation import BLANKS, anonymous, compile_pattern, expand, respelled
 from callmark.dialects.prefixes import first_characters
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
 from callmark.reading.matching import Pattern
 from callmark.reading.patterns import Patterns, Section, patterns
 
-_tag_follows: Final = re.compile(expand(r"{ws}(?:[<\[]|\Z)")).match
-_brace_follows: Final = re.compile(expand(r"\}|{ws}(?:[<\[]|\Z)")).match
-_bracket_follows: Final = re.compile(r"\)|\Z").match
+_TAG_FOLLOWS: Final = f"{BLANKS}<[", r"{ws}(?:[<\[]|\Z)"
+_BRACE_FOLLOWS: Final = f"{BLANKS}<[}}", r"\}|{ws}(?:[<\[]|\Z)"
+_BRACKET_FOLLOWS: Final = ")", r"\)|\Z"
 
 
-class Stray(NamedTuple):
+class Stray:
     """What may stand once too often behind a call: its `pattern`, with the group `stray`.
 
+    begins      the characters with which that begins, or blanks before it
     may_follow  matches where it may stand, or the text ends: this is asked behind every call, and `pattern` is long
     """
 
-    pattern: Pattern
-    may_follow: Callable[..., re.Match[str] | None]
+    __slots__ = ("begins", "may_follow", "pattern")
+
+    def __init__(self, pattern: str, begins: str, may_follow: str) -> None:
+        self.pattern = Pattern(expand(pattern))
+        self.begins = begins
+        self.may_follow: Callable[..., re.Match[str] | None] = re.compile(expand(may_follow)).match
 
 
 @lru_cache(maxsize=1024)
@@ -48,11 +53,11 @@ def stray(dialect: Dialect, form: Form) -> Stray | None:
     tags = [respelled(end) or end for end in dict.fromkeys(ends) if end.startswith("<") and "(?=" not in end]
     if not tags and all(one.body == "arguments" for one in dialect.forms):
         brackets = [rf"\){one.tail}" for one in dialect.forms if one.tail.endswith(r"\]")]
-        return Stray(Pattern(expand(f"(?P<stray>{'|'.join(brackets)})")), _bracket_follows) if brackets else None
+        return Stray(f"(?P<stray>{'|'.join(brackets)})", *_BRACKET_FOLLOWS) if brackets else None
     closing = "|".join(map(anonymous, [*tags, CLOSING_TAG]))
     if form.body in ("json", "envelope") and not form.tail and not form.closer:
-        return Stray(Pattern(expand(rf"(?:(?=\}})|{{ws}}(?!\}}))(?P<stray>\}}|{closing})")), _brace_follows)
-    return Stray(Pattern(expand(f"{{ws}}(?P<stray>{closing})")), _tag_follows)
+        return Stray(rf"(?:(?=\}})|{{ws}}(?!\}}))(?P<stray>\}}|{closing})", *_BRACE_FOLLOWS)
+    return Stray(f"{{ws}}(?P<stray>{closing})", *_TAG_FOLLOWS)
 
 
 class Entry:

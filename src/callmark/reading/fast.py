@@ -114,6 +114,9 @@ def _closed(
     parts: Patterns, buffer: str, at: int, name: str, source: str, json: str, value: JsonValue
 ) -> Read | int:
     """Return what was read where the marker closes at index `at`."""
+    closer = parts.closer
+    if closer and buffer.startswith(closer, at):  # a third of the time of a match, and as models write it
+        return name, source, json, value, at + len(closer)
     if parts.closing is None:
         return name, source, json, value, at
     closing = parts.closing.match(buffer, at)

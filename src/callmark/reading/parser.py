@@ -127,10 +127,12 @@ class Parser(SectionReading):
             raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
         if nonce is not None:
             check_nonce(nonce)
-        check_flags(starts_in_reasoning=starts_in_reasoning)
+        if starts_in_reasoning is not False:
+            check_flags(starts_in_reasoning=starts_in_reasoning)
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
         policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
-        super().__init__(plan(dialects, tolerance), tolerance, known_tools(tools), bounds, policies)
+        known = None if tools is None else known_tools(tools)
+        super().__init__(plan(dialects, tolerance), tolerance, known, bounds, policies)
         self._nonce = nonce
         self._guarded = nonce is not None or starts_in_reasoning  # whether every marker must be looked at closely
         self._thoughts: Thoughts = {}
@@ -143,7 +145,7 @@ class Parser(SectionReading):
         self._text_start = 0  # position behind a mark of the byte order
         self._thought_start = 0  # and behind blanks, where the prompt has opened a thought
         self._hit = -1  # index of an entry that `feed` has found in the buffer
-        self._sign, self._other_sign = self._plan.signs  # two `in` cost a third of a search
+        self._sign, self._other_sign = self._plan.two  # two `in` cost a third of a search
 
     @property
     def steps(self) -> int:
@@ -545,7 +547,7 @@ class Parser(SectionReading):
             start = self._shown
             if start < hit:
                 shown = text if start == passed else buffer[start:hit]
-                self._events.append(Text(Span(base + start, base + hit), shown, self._channel))
+                self._events.append(_text(_span(base + start, base + hit), shown, self._channel))
                 self._shown = hit
             if kind == "head" and found.end() < size and not self._sole:
                 at = self._read_at_once(entry, found)
@@ -553,7 +555,11 @@ class Parser(SectionReading):
                     self._shown = passed = at
                     hit = -1
                     stray = entry.stray
-                    if stray is not None and stray.may_follow(buffer, at) is not None:
+                    if (
+                        stray is not None
+                        and (at >= size or buffer[at] in stray.begins)
+                        and stray.may_follow(buffer, at) is not None
+                    ):
                         self._at = at
                         self._look_behind(entry)
                         return True
@@ -709,6 +715,31 @@ class Parser(SectionReading):
         else:
             events, self._events = self._events, []
         return events
+
+
+def events_of(
+    text: object,
+    dialects: Dialects,
+    tools: Any,
+    tolerance: Tolerance,
+    contexts: Mapping[str, ContextPolicy] | None,
+    starts_in_reasoning: bool,
+    nonce: str | None,
+    limits: Limits | None,
+) -> Sequence[Event]:
+    """Return the events of a whole text: see `parse`. Here, as the compiled engine makes its own parser sooner."""
+    parser = Parser(
+        dialects=dialects,
+        tools=tools,
+        tolerance=tolerance,
+        contexts=contexts,
+        starts_in_reasoning=starts_in_reasoning,
+        nonce=nonce,
+        limits=limits,
+    )
+    if not isinstance(text, str):
+        raise UsageError(f"parse: expected a str, found {type(text).__name__}")
+    return parser._end(str.__str__(text))  # `str` of a member of an enumeration is its name
 
 
 @lru_cache(maxsize=64)

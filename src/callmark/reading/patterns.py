@@ -141,7 +141,8 @@ class Patterns:
                with a language begins, it ends before that
     margin     how many characters behind such an end tell whether it is one
     other_fence   what opens another fence, with a language, where nothing but a fence's run ends the marker; else None
-    closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing
+    closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing; `closer`:
+               the text that it is without blanks, "" where it is not one
     tail_tags  where the tail is several texts with blanks before each, these texts; else none
     bracketed  whether it begins with such a bracket
     fenced     whether a code fence is a part of the marker
@@ -191,9 +192,11 @@ class Patterns:
         self.begin = _BEGIN.get(form.body)
         if form.body == "envelope" and not {*form.name_keys, *form.arguments_keys} >= _ENVELOPE_KEYS:
             self.begin = None
-        close = {"arguments": r"[ \t\r\n]*+\)", "envelope": r"[ \t\r\n]*+\}"}.get(form.body, "")
-        self.bracketed = bool(close)
+        bracket = {"arguments": ")", "envelope": "}"}.get(form.body, "")
+        close = rf"[ \t\r\n]*+\{bracket}" if bracket else ""
+        self.bracketed = bool(bracket)
         self.closing = Pattern(close + tail) if close or tail else None
+        self.closer = bracket + literal(plain_tail) if not tail or literal(plain_tail) else ""
 
     @cached_property
     def values(self) -> ValuePatterns | None:

@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from operator import itemgetter
 from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select, unregistered
@@ -48,9 +47,8 @@ class Plan:
                 that matches where any of them does that is not only looked for where the text begins
     leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters, and
                 a mark of the byte order
-    searched    for each such character: it, the first entry, its pattern, and how its signs are passed by, None for
-                by the pattern; `searched_in_ascii`: those of ASCII
-    signs       the two of ASCII, which are sooner looked for one by one; "" twice where there are more
+    signs       what to look for, for each such character; `signs_in_ascii`: for those of ASCII
+    two         the characters of ASCII where they are two, which are sooner looked for one by one; else "" twice
     any         finds a character with which an entry may begin; without one, a chunk is plain text
     others      rows that are not registered
     thoughts    the kind of thought that a tag opens or ends, by its pattern; `answers`: the tags that begin an answer,
@@ -121,13 +119,13 @@ class Plan:
         self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
-        self.searched = tuple(
-            (char, begun[char][0], start, Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None)
+        self.signs = [
+            _Sign(char, begun[char][0], start, Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None)
             for char, start in self.starts.items()
-        )
-        self.searched_in_ascii = tuple(it for it in self.searched if it[0].isascii())
-        signs = [it[0] for it in self.searched_in_ascii]
-        self.signs = (signs[0], signs[-1]) if len(signs) <= 2 else ("", "")
+        ]
+        self.signs_in_ascii = [sign for sign in self.signs if sign.char.isascii()]
+        in_ascii = [sign.char for sign in self.signs_in_ascii]
+        self.two = (in_ascii[0], in_ascii[-1]) if len(in_ascii) <= 2 else ("", "")
 
     def _may_be_entry(self, text: str) -> bool:
         return self.starts[text[0]].match(text) is not None or self._may_match[text]
@@ -259,21 +257,38 @@ class _Beginnings:
         return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
 
 
+class _Sign:
+    """A character with which entries begin.
+
+    entry    the first of them
+    start    matches where any of them does
+    hops     passes by the places where none can begin; None where `start` is searched for
+    """
+
+    __slots__ = ("char", "entry", "hops", "start")
+
+    def __init__(self, char: str, entry: Entry, start: Pattern, hops: Hops | None) -> None:
+        self.char = char
+        self.entry = entry
+        self.start = start
+        self.hops = hops
+
+
 class _Cursor:
     """The next entry that begins with one character: its index, and its match if it is the first of the plan.
 
     Before `clear` there is none from where it was last looked for: it does not search beyond the entries of others.
     """
 
-    __slots__ = ("_char", "_first", "_hops", "_start", "clear", "entry", "index", "match")
+    __slots__ = ("_char", "_first", "_sign", "clear", "entry", "index", "match")
 
-    def __init__(self, char: str, entry: Entry, start: Pattern, hops: Hops | None) -> None:
-        self._char = char
-        self._first = entry.pattern.match
-        self._start = start
-        self._hops = hops
-        self.entry = entry
-        self.index = self.clear = -1
+    def __init__(self, sign: _Sign, clear: int) -> None:
+        self._sign = sign
+        self._char = sign.char
+        self.entry = sign.entry
+        self._first = sign.entry.pattern.match
+        self.index = -1
+        self.clear = clear
         self.match: re.Match[str] | None = None
 
     def find(self, buffer: str, at: int, end: int) -> int:
@@ -284,28 +299,34 @@ class _Cursor:
             if match is not None:
                 self.index = index
                 return index
-            hops = self._hops
-            if hops is not None:
-                return self._hop(hops, buffer, index, end)
-            found = self._start.search(buffer, index, end + HOLD_LIMIT)
-            if found is not None:
-                index = found.start()
-                if index < end:
-                    self.index = index
-                    self.match = self._first(buffer, index)
-                    return index
+            hops = self._sign.hops
+            index = self._search(buffer, index, end) if hops is None else self._hop(hops, buffer, index, end)
+            if index < end:
+                self.index = index
+                return index
         self.clear = end
         return end
 
+    def _search(self, buffer: str, at: int, end: int) -> int:
+        found = self._sign.start.search(buffer, at, end + HOLD_LIMIT)
+        if found is None:
+            return end
+        index = found.start()
+        if index > at:
+            self.match = self._first(buffer, index)
+        return index
+
     def _hop(self, hops: Hops, buffer: str, at: int, end: int) -> int:
+        begins = self._sign.start.match
         index = hops.next(buffer, at, end)
         while index >= 0:
-            if self._start.match(buffer, index) is not None:
-                self.index = index
-                self.match = self._first(buffer, index)
+            if index > at:
+                self.match = match = self._first(buffer, index)
+                if match is not None:
+                    return index
+            if begins(buffer, index) is not None:
                 return index
             index = hops.next(buffer, index + 1, end)
-        self.clear = end
         return end
 
 
@@ -339,12 +360,14 @@ class Search:
         """Return the index of the next entry from `at`; beyond the buffer for none."""
         cursors = self._cursors
         if cursors is None:
-            plan = self.plan
-            searched = plan.searched_in_ascii if buffer.isascii() else plan.searched
-            places = [(place, it) for it in searched if (place := buffer.find(it[0], at)) >= 0]
-            if len(places) > 1:
-                places.sort(key=itemgetter(0))
-            self._cursors = cursors = [_Cursor(*it) for _, it in places]
+            self._cursors = cursors = []
+            for sign in self.plan.signs_in_ascii if buffer.isascii() else self.plan.signs:
+                place = buffer.find(sign.char, at)
+                if place >= 0:
+                    nearer = 0
+                    while nearer < len(cursors) and cursors[nearer].clear <= place:
+                        nearer += 1
+                    cursors.insert(nearer, _Cursor(sign, place))
         best = len(buffer)
         first = None
         for cursor in cursors:

@@ -12,7 +12,7 @@ from callmark.dialects import dialects as registered
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Notice, Span, Text
 from callmark.reading.options import EVERYWHERE, ContextPolicy, Dialects, Limits, Tolerance, wanted_again
-from callmark.reading.parser import Parser
+from callmark.reading.parser import Parser, events_of
 
 
 class Parsed:
@@ -72,18 +72,7 @@ def parse(
     Any str is read; only misuse of the options raises UsageError. Linear time: `python -m benchmarks
     whole` shows how much, and so do the README's figures.
     """
-    parser = Parser(
-        dialects=dialects,
-        tools=tools,
-        tolerance=tolerance,
-        contexts=contexts,
-        starts_in_reasoning=starts_in_reasoning,
-        nonce=nonce,
-        limits=limits,
-    )
-    if not isinstance(text, str):
-        raise UsageError(f"parse: expected a str, found {type(text).__name__}")
-    return Parsed(parser._end(str.__str__(text)))  # `str` of a member of an enumeration is its name
+    return Parsed(events_of(text, dialects, tools, tolerance, contexts, starts_in_reasoning, nonce, limits))
 
 
 def detect(text: str) -> tuple[str, ...]:
