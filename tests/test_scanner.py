@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def planned(rows: tuple[Dialect, ...], *, compiled: bool) -> scanner.Plan:
-    with patch.object(scanner, "COMPILED", compiled):
+    with patch.object(scanner, "COMPILED", compiled), patch.object(hops, "PATIENCE", 0):
         return scanner.Plan(rows, "lenient")
 
 
@@ -64,6 +64,11 @@ def test_hops_find_what_searching_finds_in_each_case():
 @example("<😀<tool_call>{")
 def test_hops_find_what_searching_finds(text):
     assert entries(PLANS[1], text) == entries(PLANS[0], text)
+
+
+def test_a_process_searches_before_it_learns_to_hop():
+    places = Hops("<", str.isalpha)
+    assert [places.waits(hops.PATIENCE - 1), places.waits(1), places.waits(1)] == [True, True, False]
 
 
 def test_hops_ask_once_about_what_stands_behind_a_sign():

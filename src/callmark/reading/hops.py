@@ -16,6 +16,8 @@ _BACKTICK: Final = ord("`")
 _UNKNOWN: Final = 0
 _NEVER: Final = 1
 _MAYBE: Final = 2
+PATIENCE: Final = 262_144
+"""Characters that are searched by `re` first: to learn what stands behind signs takes as long as some megabytes."""
 _LOOKED_AT: Final = 4  # characters, the sign among them: few of what is no entry look like one so far
 _REMEMBERED: Final = 1024  # beginnings of so many characters; any other may be one
 
@@ -41,13 +43,21 @@ class Hops:
     `may_begin` tells of a text whether an entry begins with it, or may with more text.
     """
 
-    __slots__ = ("_begins", "_may_begin", "_second", "_sign")
+    __slots__ = ("_begins", "_may_begin", "_patience", "_second", "_sign")
 
     def __init__(self, sign: str, may_begin: Callable[[str], bool]) -> None:
         self._sign = sign
         self._may_begin = may_begin
         self._second = bytes(128)  # what is known of each character of ASCII behind the sign
         self._begins: dict[str, bool] = {}
+        self._patience = PATIENCE
+
+    def waits(self, characters: int) -> bool:
+        """Return whether it is too early to learn, where so many characters are to be searched."""
+        waits = self._patience > 0
+        if waits:
+            self._patience -= characters
+        return waits
 
     def next(self, buffer: str, at: int, end: int) -> int:
         """Return the next such index from `at` and before `end`, -1 for none."""

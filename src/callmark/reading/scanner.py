@@ -300,7 +300,10 @@ class _Cursor:
                 self.index = index
                 return index
             hops = self._sign.hops
-            index = self._search(buffer, index, end) if hops is None else self._hop(hops, buffer, index, end)
+            if hops is None or hops.waits(end - index):
+                index = self._search(buffer, index, end)
+            else:
+                index = self._hop(hops, buffer, index, end)
             if index < end:
                 self.index = index
                 return index
