@@ -11,7 +11,7 @@ from pathlib import Path
 from setuptools import setup
 
 ENGINE = (
-    "arguments", "beside", "calls", "closers", "contexts", "decoder", "entries", "envelope", "fast", "hops", "objects",
+    "arguments", "beside", "calls", "characters", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects",
     "pairs", "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "stops",
     "strings", "values", "words",
 )  # fmt: skip

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from callmark import Dialect
 from callmark.dialects import dialects
-from callmark.reading import hops, scanner
-from callmark.reading.hops import Hops
+from callmark.reading import characters, scanner
+from callmark.reading.characters import Hops, short
 from strategies import hostile_texts
 from test_cases import CASES
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def planned(rows: tuple[Dialect, ...], *, compiled: bool) -> scanner.Plan:
-    with patch.object(scanner, "COMPILED", compiled), patch.object(hops, "PATIENCE", 0):
+    with patch.object(scanner, "COMPILED", compiled), patch.object(characters, "PATIENCE", 0):
         return scanner.Plan(rows, "lenient")
 
 
@@ -68,7 +68,7 @@ def test_hops_find_what_searching_finds(text):
 
 def test_a_process_searches_before_it_learns_to_hop():
     places = Hops("<", str.isalpha)
-    assert [places.waits(hops.PATIENCE - 1), places.waits(1), places.waits(1)] == [True, True, False]
+    assert [places.waits(characters.PATIENCE - 1), places.waits(1), places.waits(1)] == [True, True, False]
 
 
 def test_hops_ask_once_about_what_stands_behind_a_sign():
@@ -96,6 +96,19 @@ def test_hops_ask_about_so_many_beginnings_and_take_others_for_possible():
 @example("```")
 @example("a``b```")
 def test_a_long_run_is_found_either_way(text):
-    with patch.object(hops, "COMPILED", True):
-        assert hops.has_long_run(text) is ("```" in text)
-    assert hops.has_long_run(text) is (re.search("`{3}", text) is not None)
+    with patch.object(characters, "COMPILED", True):
+        assert characters.has_long_run(text) is ("```" in text)
+    assert characters.has_long_run(text) is (re.search("`{3}", text) is not None)
+
+
+@given(st.text("ab\"'<[\\\n✿\ud800é", max_size=40))
+@example("a" * 32)
+@example("a" * 32 + '"')
+@example("\ud800")
+@pytest.mark.parametrize("signs", [r'["\\\x00-\x1f\ud800-\udfff]', "[<✿]"])
+def test_a_short_text_is_searched_alike(signs, text):
+    search = re.compile(rf"{signs}(?!b)").search
+    with patch.object(characters, "COMPILED", True):
+        found, meant = short(signs, search)(text), search(text)
+    assert (None if found is None else found.span()) == (None if meant is None else meant.span())
+    assert short(signs, search) is search

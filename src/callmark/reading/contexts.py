@@ -26,7 +26,7 @@ from callmark.dialects.fences import (
     fence_behind,
 )
 from callmark.dialects.limits import BEHIND_CALL
-from callmark.reading.hops import has_long_run
+from callmark.reading.characters import has_long_run
 from callmark.reading.patterns import FENCE_RUN, LANGUAGE
 
 Context = Literal["fence", "code", "quote"]

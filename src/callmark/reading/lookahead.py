@@ -22,6 +22,7 @@ from callmark.dialects import Dialect, Form, dialects
 from callmark.dialects.model import KEYS_ASIDE_OF_OBJECT
 from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals, merged
+from callmark.reading.characters import short
 from callmark.reading.matching import HOLD_LIMIT, Pattern, begins
 from callmark.reading.runs import Runs
 
@@ -308,7 +309,8 @@ class Lookahead:
         passed = [re.escape(char) for char in '"\\/nrt' if char not in listened and "\\" not in listened]
         escaped = rf"(?:(?<!\\)|(?![{''.join(passed)}]))" if passed else ""  # an escape passes if it begins no marker
         counted = "()" if told else ""
-        self.stops = re.compile(rf'["{signs}{counted}]{escaped}').search
+        quoting = f'["{signs}{counted}]'
+        self.stops = short(quoting, re.compile(quoting + escaped).search)
         self.plain = {quote: Pattern(rf"""([^"'{signs}]*+){quote}""") for quote in "\"'"}
         self._signs = signs
         self._remarks = not any(char.isalnum() for char in form.begins)

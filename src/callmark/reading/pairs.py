@@ -15,6 +15,7 @@ from typing import Final
 
 from callmark.dialects.notation import BLANKS, expand
 from callmark.events import Repair
+from callmark.reading.characters import short
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import Pattern
 from callmark.reading.paths import begins_path, may_begin_path
@@ -58,7 +59,8 @@ WORD_WAITS: Final = re.compile(
 
 _PLAIN_STRING: Final = re.compile(r"""([\"'])(?!\1|\\|[A-Za-z](?::\\|:?\Z)|\Z)""").match  # neither quote nor path
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE}
-_STOPS: Final = {'"': STOPS_DOUBLE, "'": re.compile(r"['\"\\\x00-\x1f\ud800-\udfff]").search}
+_SIGNS_SINGLE: Final = r"['\"\\\x00-\x1f\ud800-\udfff]"
+_STOPS: Final = {'"': STOPS_DOUBLE, "'": short(_SIGNS_SINGLE, re.compile(_SIGNS_SINGLE).search)}
 
 
 class PairsReader:
@@ -101,7 +103,10 @@ class PairsReader:
 
     def rewritten(self, chunk: str) -> str | None:
         """Return the JSON of a chunk of a string that does not pass as it is, None where it must be read closely."""
-        return to_double(chunk) if self.quote == "'" and RUN_SINGLE.fullmatch(chunk) is not None else None
+        if self.quote != "'":
+            return None
+        plain = "\\" not in chunk and "'" not in chunk and chunk.isprintable()  # a third of the time of a match
+        return to_double(chunk) if plain or RUN_SINGLE.fullmatch(chunk) is not None else None
 
     @property
     def waits(self) -> Callable[[str], object] | None:

@@ -202,7 +202,7 @@ class Parser(SectionReading):
             self._mode = mode = IN_TEXT
         if mode == IN_LEAD and not self._leads(chunk[0]):
             self._mode = IN_TEXT
-            self._stops = self._plan.any
+            self._stops = self._plan.stops
             return self.feed(chunk)  # the short way above, as from now on
         if mode == IN_TEXT:
             plan = self._plan
@@ -225,7 +225,7 @@ class Parser(SectionReading):
                     chunk = chunk[:stop]
                 else:
                     self._buffer = ""
-                    self._stops = plan.any
+                    self._stops = plan.stops
                 self._base = end = base + len(chunk)
                 self._contexts.pass_text(chunk)
                 return (_text(_span(base, end), chunk, self._channel),)
@@ -353,7 +353,7 @@ class Parser(SectionReading):
             return
         self._waits = None
         if mode == IN_TEXT:
-            self._stops = self._plan.any
+            self._stops = self._plan.stops
         elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
 

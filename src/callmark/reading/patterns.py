@@ -12,6 +12,7 @@ from typing import Final
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
 from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
+from callmark.reading.characters import short
 from callmark.reading.matching import Pattern, begins, literal
 from callmark.reading.stops import Stop
 
@@ -105,7 +106,8 @@ class ValuePatterns:
         behind = [behind_line_breaks([text]) for text in (*ends, *rest[:-1])]
         plain = all(chars is not None and chars <= {*signs, "\n"} for chars in behind)  # a line holds none of them
         self._closed = closed = "".join(map(re.escape, sorted(signs)))
-        self.stops = re.compile(rf'[{closed}"\\\x00-\x1f\ud800-\udfff]').search
+        looked_at = rf'[{closed}"\\\x00-\x1f\ud800-\udfff]'
+        self.stops = short(looked_at, re.compile(looked_at).search)
         following = derived.next_marker(form)
         tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (derived.other_tail(form), following) if tail]
         parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
@@ -124,7 +126,8 @@ class ValuePatterns:
         """As `stops`, for a value that is held: a line break in it matters only where it may belong to its end."""
         followed = behind_line_breaks(self.stop.alternatives)
         ends = "" if followed is None else rf"(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z)|(?<![\r\n])"
-        return re.compile(rf"[{self._closed}\r\n\ud800-\udfff](?:{ends})").search
+        looked_at = rf"[{self._closed}\r\n\ud800-\udfff]"
+        return short(looked_at, re.compile(f"{looked_at}(?:{ends})").search)
 
 
 class Patterns:

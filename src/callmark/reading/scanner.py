@@ -20,8 +20,8 @@ from callmark.dialects import Dialect, Form, is_ours, select, unregistered
 from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
+from callmark.reading.characters import COMPILED, Hops, short
 from callmark.reading.entries import Entry, check_row, lead_form, tag_form
-from callmark.reading.hops import COMPILED, Hops
 from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Pattern, Remembered
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
@@ -49,7 +49,7 @@ class Plan:
                 a mark of the byte order
     signs       what to look for, for each such character; `signs_in_ascii`: for those of ASCII
     two         the characters of ASCII where they are two, which are sooner looked for one by one; else "" twice
-    any         finds a character with which an entry may begin; without one, a chunk is plain text
+    any         finds a character with which an entry may begin; without one, a chunk is plain text; `stops`: the same
     others      rows that are not registered
     thoughts    the kind of thought that a tag opens or ends, by its pattern; `answers`: the tags that begin an answer,
                 `of_one_kind`, as those of one model are
@@ -112,6 +112,7 @@ class Plan:
         self.leading = frozenset((BYTE_ORDER_MARK, *_by_character(leads)))
         begins = "".join(map(re.escape, begun))
         self.any = re.compile(f"[{begins}]").search
+        self.stops = short(f"[{begins}]", self.any)
         self.starts = {char: AnyOf([entry.pattern.text for entry in found]) for char, found in begun.items()}
         self.entries_at: Callable[[str], list[Entry]] = Remembered(self._entries_at).__getitem__
         self.entry_in = Remembered(self._entry_in)

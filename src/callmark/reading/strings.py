@@ -15,6 +15,7 @@ from typing import Final
 
 from callmark.dialects.notation import LONE
 from callmark.events import Repair, Span
+from callmark.reading.characters import short
 from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
 from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
@@ -27,7 +28,10 @@ _ESCAPED: Final = rf'(?:["\\/bfnrt]|{_PLAIN_UNIT}|{_PAIR})'
 _ESCAPE: Final = rf"\\{_ESCAPED}"
 RUN_DOUBLE: Final = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _QUOTE: Final = r'(?<=")(?<![^\\]\\")(?<!\A\\")'  # behind a quote, but not one that is escaped by what stands before it
-STOPS_DOUBLE: Final = re.compile(rf'["\\\x00-\x1f\ud800-\udfff](?:(?<![\\"])|(?<=\\)(?!{_ESCAPED})|{_QUOTE})').search
+_SIGNS_DOUBLE: Final = r'["\\\x00-\x1f\ud800-\udfff]'
+STOPS_DOUBLE: Final = short(
+    _SIGNS_DOUBLE, re.compile(rf'{_SIGNS_DOUBLE}(?:(?<![\\"])|(?<=\\)(?!{_ESCAPED})|{_QUOTE})').search
+)
 """Finds in a chunk of a string what does not pass as it is. (Two backslashes and a quote are looked at closely.)"""
 RUN_SINGLE: Final = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _RUN_CURLY: Final = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
@@ -119,6 +123,8 @@ def _without_escape(text: str) -> int:
 
 def to_double(piece: str) -> str:
     r"""Rewrite a run of a single-quoted string for double quotes: `"` gains a backslash, `\'` loses it."""
+    if "\\" not in piece:
+        return piece.replace('"', '\\"')
     if '"' not in piece and "'" not in piece:
         return piece
     piece = piece.replace("\\\\", "\0")  # a control character is in no such run: what escapes a quote stands alone now
