@@ -11,9 +11,9 @@ from pathlib import Path
 from setuptools import setup
 
 ENGINE = (
-    "arguments", "beside", "calls", "characters", "closers", "contexts", "decoder", "entries", "envelope", "fast", "objects",
-    "pairs", "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections", "status", "stops",
-    "strings", "values", "words",
+    "arguments", "beside", "calls", "characters", "closers", "contexts", "decoder", "entries", "envelope", "fast",
+    "objects", "pairs", "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections",
+    "status", "stops", "strings", "values", "words",
 )  # fmt: skip
 
 

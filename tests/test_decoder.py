@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from callmark.errors import ToolsError
+from callmark.reading import decoder
 from callmark.reading.decoder import Undecodable, decode, decode_at
 from callmark.reading.schemas import Parameters, known_tools
 from callmark.reading.words import NUMBER, holdable, scalar
@@ -25,6 +26,27 @@ def read(text, nesting=NESTING, **options):
         return "value", json.dumps(decode(text, nesting, **options))
     except Undecodable as refusal:
         return "refused", refusal.code
+
+
+@given(st.text(':" \t\r\n\\a', max_size=24))
+@example('{"a":1,"b" :2, "c\\\\": 3, "d\\": 4')
+@example(':')
+@example('":')
+@example(' :')
+@example('\\":')
+@example('\\\\":')
+@example('" :')
+def test_colons_behind_keys_are_counted_as_the_pattern_finds_them(text):
+    assert decoder._key_colons(text) == len(decoder._KEY_COLONS(text))
+
+
+@pytest.mark.skipif(not decoder.__file__.endswith(".py"), reason="the compiled engine counts them so alone")
+def test_a_key_that_is_there_twice_is_found_in_a_long_text_by_either_count(monkeypatch):
+    long = "a: " * 1000
+    for compiled in (False, True):
+        monkeypatch.setattr(decoder, "COMPILED", compiled)
+        assert read(json.dumps({"a": long, "b": long}))[0] == "value"
+        assert read(f'{{"a": "{long}", "a": 1}}') == ("refused", "duplicate-key")
 
 
 # What is decoded exactly.

@@ -293,12 +293,12 @@ class CallReading:
                 return -1
             parameters = self._tools.get(name) if self._tools else None
             read = fast.read(entry.patterns, buffer, at, guess, self._nesting, parameters)
-            if type(read) is int:
+            if isinstance(read, int):
                 missed = min(read, len(buffer)) - at
                 self._reread += missed
                 self._missed += missed
                 return -1
-            named, source, json, value, end = read  # type: ignore[misc]  # an int has gone
+            named, source, json, value, end = read
             name = name or named
         tool = self._tools.get(name) if self._tools else None
         if end - at > self._room or (tool is not None and tool.refusal(value)):

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from callmark.events import JsonValue
+from callmark.reading.characters import COMPILED
 from callmark.toolshapes import DIGITS_LIMIT
 
 _decode = msgspec.json.Decoder().decode
@@ -35,6 +36,8 @@ _KEY_COLONS: Final = re.compile(
     r""":(?<=[" \t\r\n]:)(?:(?<=[^\\]":)|(?<=\\\\":)|(?<=[^\\]"[ \t\r\n]:)|(?<=\\\\"[ \t\r\n]:)|(?<=[ \t\r\n]{2}:))"""
 ).findall
 """Finds every colon behind a key, and some of those in strings. It begins with a literal, to which `re` skips."""
+_QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
 _PLACE: Final = re.compile(r"([0-9]+)\)?\Z")  # msgspec says "(byte 7)"; a StopIteration holds its index
 _TRUNCATED: Final = "Input data was truncated"
 
@@ -77,7 +80,7 @@ def decode(text: str, depth_limit: int, *, spares_memory: bool = False) -> JsonV
             ):
                 return value  # what is nested in it are lists, or empty
             keys = _keys(value, depth_limit)
-            if keys == colons or keys == len(_KEY_COLONS(text)):
+            if keys == colons or keys == (_key_colons(text) if COMPILED else len(_KEY_COLONS(text))):
                 return value  # as many keys as colons behind keys, at most: none can be there twice
         except msgspec.ValidationError:
             pass  # an integer of thousands of digits: where it is negative, stdlib json takes one more
@@ -93,6 +96,26 @@ def decode(text: str, depth_limit: int, *, spares_memory: bool = False) -> JsonV
     if _BLANK_RUN.match(text, end).end() != len(text):  # type: ignore[union-attr]
         raise Undecodable("unexpected-text")
     return _checked(value, text, depth_limit)
+
+
+def _key_colons(text: str) -> int:
+    """Return how many colons `_KEY_COLONS` finds: in the compiled engine, a third of its time."""
+    count = 0
+    colon = text.find(":", 1)
+    while colon > 0:
+        quote = colon - 1
+        before = ord(text[quote])
+        if before in (0x20, 0x09, 0x0D, 0x0A) and quote:  # codes: to look at a character by itself takes ten times that
+            quote -= 1
+            before = ord(text[quote])
+            if before in (0x20, 0x09, 0x0D, 0x0A):
+                count += 1
+        if before == _QUOTE and quote:
+            escaped = ord(text[quote - 1]) == _BACKSLASH
+            if not escaped or (quote > 1 and ord(text[quote - 2]) == _BACKSLASH):
+                count += 1
+        colon = text.find(":", colon + 1)
+    return count
 
 
 def decode_at(

@@ -89,7 +89,7 @@ def _object(parts: Patterns, buffer: str, at: int, guess: int, depth_limit: int)
     envelope = begin.lastgroup == "name"
     name = begin["name"] if envelope else ""
     at = begin.end()
-    if _OBJECT.match(buffer, at) is None:
+    if buffer[at : at + 2] != '{"' and _OBJECT.match(buffer, at) is None:
         return at
     if guess >= at:
         source = buffer[at:guess]
