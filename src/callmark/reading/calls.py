@@ -265,7 +265,7 @@ class CallReading:
         """
         buffer = self._buffer
         start, at = found.span()
-        if self._missed > self._base + at + _MISSED:
+        if at >= len(buffer) or self._missed > self._base + at + _MISSED:
             return -1
         guess = -1
         literal = entry.guess

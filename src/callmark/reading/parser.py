@@ -549,7 +549,7 @@ class Parser(SectionReading):
                 shown = text if start == passed else buffer[start:hit]
                 self._events.append(_text(_span(base + start, base + hit), shown, self._channel))
                 self._shown = hit
-            if kind == "head" and found.end() < size and not self._sole:
+            if kind == "head" and not self._sole:
                 at = self._read_at_once(entry, found)
                 if at >= 0:
                     self._shown = passed = at
