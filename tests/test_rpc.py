@@ -407,6 +407,15 @@ def test_many_streams_are_read_at_once(client):
         assert client.refused("stream/feed", stream=name, text="") == "unknown-stream"
 
 
+@pytest.mark.parametrize("kind", ["stream", "session"])
+def test_a_name_that_nobody_gave_is_one_that_is_free(client, kind):
+    for given_name in (f"{kind}-1", f"{kind}-2"):
+        client.call(f"{kind}/open", **{kind: given_name})
+    assert client.call(f"{kind}/open") == {kind: f"{kind}-3"}
+    client.call(f"{kind}/close", **{kind: f"{kind}-3"})
+    assert client.call(f"{kind}/open") == {kind: f"{kind}-4"}  # a name is not used again
+
+
 def test_snapshots_and_chunks_do_not_mix(client):
     client.call("stream/open", stream="a", positions="utf-16")
     types = [event["type"] for event in client.call("stream/snapshot", stream="a", text="😀 [CALL: f(")["events"]]
@@ -618,6 +627,33 @@ def test_one_turn_at_a_time_and_tools_change_between(client):
     many = [{**LOOK, "name": f"look{number}"} for number in range(1000)]
     client.next()
     assert client.refused("session/register", session="s", tools=many) == "too-many"
+
+
+@pytest.mark.parametrize("wrong", [{"name": "two words"}, {"name": "see", "parameters": {"type": "array"}}, LOOK])
+def test_of_tools_of_which_one_is_wrong_none_is_added(client, wrong):
+    client.call("session/open", session="s", tools=[LOOK])
+    tools = [PAY, wrong]
+    assert client.refused("session/register", session="s", tools=tools) == "invalid-params"
+    assert client.call("session/register", session="s", tools=[]) == {"tools": ["look"]}
+
+
+def test_of_tools_of_which_one_is_wrong_none_is_replaced(client):
+    client.call("session/open", session="s", tools=[LOOK])
+    tools = [{**LOOK, "description": "Another one."}, PAY, {"name": "two words"}]
+    assert client.refused("session/register", session="s", tools=tools, allow_overwrite=True) == "invalid-params"
+    client.begin("session/run", session="s", text="Look.")
+    asked = client.says("Yes.")["params"]["messages"][0]["content"]
+    assert "Look at something." in asked
+    assert "Another one." not in asked
+    assert "pay" not in asked
+
+
+def test_at_the_limit_a_tool_may_still_be_replaced(client):
+    many = [{**LOOK, "name": f"look{number}"} for number in range(1000)]
+    client.call("session/open", session="s", tools=many)
+    told = client.call("session/register", session="s", tools=many[:2], allow_overwrite=True)
+    assert len(told["tools"]) == 1000
+    assert client.refused("session/register", session="s", tools=[LOOK], allow_overwrite=True) == "too-many"
 
 
 def test_a_turn_can_be_cancelled_whoever_is_asked(client):

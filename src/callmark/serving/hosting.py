@@ -11,7 +11,8 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
+from itertools import count
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -53,7 +54,7 @@ class Host:
         self.state = state
         self.connection: Connection = state.connection
         self._sessions: dict[str, Hosted] = {}
-        self._opened = 0
+        self._names = map("session-{}".format, count(1))
         self._generations: dict[str, Generation] = {}
         self._own: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -65,8 +66,7 @@ class Host:
             raise ServingError("too-many", f"session/open: at most {bounds.sessions} sessions are open at once")
         name = params.session
         if name is None:
-            self._opened += 1
-            name = f"session-{self._opened}"
+            name = next(own for own in self._names if own not in self._sessions)
         if name in self._sessions:
             raise ServingError("invalid-params", f"session: expected a new name, found {name!r:.80}, which is open")
         self._sessions[name] = Hosted(self, name, params)
@@ -223,17 +223,25 @@ class Hosted:
         self._tiles: Tiles | None = None
 
     def register(self, tools: Iterable[wire.ClientTool], *, allow_overwrite: bool) -> None:
-        """Add tools that live in the client."""
-        for row in tools:
-            if len(self.registry) >= _TOOLS:
-                raise ServingError("too-many", f"session: at most {_TOOLS} tools, found more")
-            made = Tool(
-                **fields(row, "parameters"),
-                parameters=row.parameters or {"type": "object", "properties": {}},
-                function=self._body(row),
-                runs_in="loop",
-            )
-            self.registry.register(made, allow_overwrite=allow_overwrite)
+        """Add tools that live in the client: all of them, or none where one is refused."""
+        before = {each.qualified_name: each for each in self.registry.list()}
+        with ExitStack() as refused:
+            for row in tools:
+                made = Tool(
+                    **fields(row, "parameters"),
+                    parameters=row.parameters or {"type": "object", "properties": {}},
+                    function=self._body(row),
+                    runs_in="loop",
+                )
+                name = made.qualified_name
+                if len(self.registry) >= _TOOLS and name not in self.registry:
+                    raise ServingError("too-many", f"session: at most {_TOOLS} tools, found more")
+                self.registry.register(made, allow_overwrite=allow_overwrite)
+                if name in before:
+                    refused.callback(self.registry.register, before[name], allow_overwrite=True)
+                else:
+                    refused.callback(self.registry.unregister, name, force=True)
+            refused.pop_all()
 
     # A turn.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from callmark.events import Event
@@ -83,15 +84,14 @@ class Streams:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._open: dict[str, Stream] = {}
-        self._opened = 0
+        self._names = map("stream-{}".format, count(1))
 
     def open(self, name: str | None, options: Mapping[str, Any], positions: Positions) -> str:
         """Open a stream and return its name: the one that is given, or a new one."""
         if len(self._open) >= self._bounds.streams:
             raise ServingError("too-many", f"stream/open: at most {self._bounds.streams} streams are open at once")
         if name is None:
-            self._opened += 1
-            name = f"stream-{self._opened}"
+            name = next(own for own in self._names if own not in self._open)
         if name in self._open:
             raise ServingError("invalid-params", f"stream: expected a new name, found {name!r:.80}, which is open")
         self._open[name] = Stream(options, positions, self._bounds.stream_characters)
