@@ -132,6 +132,7 @@ def test_health_metrics_and_documents(server):
         ("POST", "/parse/stream", b"x", {"Content-Type": "text/plain; charset=ISO-8859-1"}, "wrong-media-type"),
         ("POST", "/parse/stream", b"x", {"Content-Encoding": "gzip"}, "wrong-media-type"),
         ("POST", "/parse", b"x", {"Content-Type": "application/json", "Content-Encoding": "br"}, "wrong-media-type"),
+        ("POST", "/parse/stream", b"1\r\nx\r\n0\r\n\r\n", {"Transfer-Encoding": "gzip, chunked"}, "wrong-media-type"),
         ("POST", "/parse", b"7", {"Content-Type": "application/json", "Content-Encoding": ""}, "invalid-params"),
         ("POST", "/parse", b"7", {**AS_JSON, "Content-Encoding": "identity, Identity"}, "invalid-params"),
         ("POST", "/parse", b"7", {**AS_JSON, "Content-Encoding": "identity, gzip"}, "wrong-media-type"),
@@ -168,7 +169,10 @@ def test_garbage_bytes_are_answered(server):
     for garbage in (b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", wrong, tunnel):
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
             raw.sendall(garbage)
-            assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
+            head, _, body = b"".join(iter(partial(raw.recv, 1000), b"")).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 400 ")
+            assert head.endswith(b"\r\ncontent-type: application/json")
+            assert json.loads(body)["error"]["code"] == "invalid-request"
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
         raw.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         with suppress(ConnectionError):  # it is answered, and cut off
@@ -373,18 +377,22 @@ def upgraded(raw: socket.socket) -> None:
     assert head.startswith(b"HTTP/1.1 101 ")
 
 
-def test_a_websocket_is_refused_like_anything_else(server):
+def test_a_websocket_is_refused_like_anything_else(server, caplog):
     url = f"ws://127.0.0.1:{server.port}/ws"
-    for headers, status in (({"Origin": "https://evil.example"}, 403), ({"Host": "evil.example"}, 421)):
+    for headers, code in (({"Origin": "https://evil"}, "forbidden-origin"), ({"Host": "evil"}, "forbidden-host")):
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
             raw.sendall(upgrade({"Host": "localhost", **headers}))
-            assert raw.recv(1000).startswith(b"HTTP/1.1 %d " % status)
+            head, _, body = b"".join(iter(partial(raw.recv, 1000), b"")).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 %d " % KINDS[code].status)
+            assert json.loads(body)["error"]["code"] == code
     with connect(url, origin=ORIGIN) as talk:
         talk.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": ""}}))
         assert json.loads(talk.recv()) == {"jsonrpc": "2.0", "id": 1, "result": {"dialects": []}}
     with pytest.raises(InvalidStatus) as refused:
         connect(f"ws://127.0.0.1:{server.port}/nothing")
-    assert refused.value.response.status_code in (403, 404)
+    assert refused.value.response.status_code == 404
+    assert json.loads(refused.value.response.body)["error"]["code"] == "unknown-method"
+    assert not caplog.records  # none of it is a mistake of the server
 
 
 def test_a_door_without_the_extension_closes():

@@ -36,9 +36,10 @@ def media_type(headers: Mapping[str, str], *media: str, absent: bool = False) ->
 
     Raises ServingError for another one, and for a body that is compressed.
     """
-    encoding = headers.get("content-encoding", "").lower()
-    if not {each.strip() for each in encoding.split(",")} <= {"", "identity"}:
-        raise ServingError("wrong-media-type", f"Content-Encoding: expected identity, found {encoding!r:.80}")
+    for name, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+        encoding = headers.get(name.lower(), "").lower()
+        if not {each.strip() for each in encoding.split(",")} <= {"", plain}:
+            raise ServingError("wrong-media-type", f"{name}: expected {plain}, found {encoding!r:.80}")
     given = headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in media and not (absent and not given):
         raise ServingError("wrong-media-type", f"Content-Type: expected {' or '.join(media)}, found {given!r:.80}")

@@ -28,7 +28,7 @@ import callmark
 from callmark.running.preparing import prepared
 from callmark.serving.bodies import ParseStream, media_type
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
-from callmark.serving.gate import PROTOCOL, Gate, failure
+from callmark.serving.gate import PROTOCOL, Gate, failure, refuse
 from callmark.serving.methods import METHODS, Method, Nothing, State
 from callmark.serving.metrics import Metrics
 from callmark.serving.problems import ServingError
@@ -76,7 +76,7 @@ def app(
             verb = "GET" if method.params is Nothing else "POST"
             own.append(Route(f"/{method.name}", server.endpoint(method), methods=[verb]))
     made = Starlette(
-        routes=[*own, *routes],
+        routes=[*own, *routes, WebSocketRoute("/{path:path}", _on_other_websocket)],
         middleware=server.gate.middleware(),
         exception_handlers={ServingError: _on_problem, HTTPException: _on_http_problem, Exception: _on_mistake},
         lifespan=lifespan,
@@ -88,6 +88,11 @@ def app(
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServingError)  # noqa: S101  # for the type checker
     return failure(error)
+
+
+async def _on_other_websocket(socket: WebSocket) -> None:
+    error = ServingError("unknown-method", f"WebSocket {socket.url.path:.80}: Not Found")
+    await refuse(error, socket.scope, socket.receive, socket.send)
 
 
 _HTTP_CODES: Final = {404: "unknown-method", 405: "wrong-method"}

@@ -6,6 +6,9 @@ import asyncio
 import sys
 from typing import Any, Final, cast
 
+from callmark.serving.gate import failure
+from callmark.serving.problems import ServingError
+
 _HEAD_BYTES: Final = 65_536  # of a request's line and headers
 _HEAD_SECONDS: Final = 15.0  # in which they must have come
 _PROPOSAL: Final = (b"upgrade", b"http2-settings")  # headers by which another protocol is proposed
@@ -155,6 +158,13 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
             if self._in_head and self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The head of the request is too long.")
 
+        def send_400_response(self, msg: str) -> None:
+            answer = failure(ServingError("invalid-request", msg))
+            head = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n"
+            fields = b"".join(b"%b: %b\r\n" % field for field in answer.raw_headers)
+            self.transport.write(b"".join((head, fields, b"\r\n", answer.body)))
+            self.transport.close()
+
     class WebSockets(_Taken, WebSocketsSansIOProtocol):
         """Takes a client for gone that answers no ping and says nothing else either.
 
@@ -165,6 +175,11 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(cast(asyncio.BaseTransport, _Together(transport)))
+
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            if self.initial_response is not None and self.close_sent:
+                self.handshake_complete = True  # uvicorn logs that it is not, as a mistake of the program
 
         def data_received(self, data: bytes) -> None:
             self._heard = True
