@@ -1137,6 +1137,26 @@ def test_writes_of_several_messages_wait_for_each_other_too():
     assert log == ["in", "out"] * 5
 
 
+def test_nothing_runs_without_a_place_where_the_clock_is_behind_the_timer(release):
+    """A timer may go off before the time has come: by 15 milliseconds on Windows. A write ran beside another then."""
+    began = []
+    holds = body("holds", lambda *_: began.append(RELEASE.wait(30)), mode="write", approval=False)
+    executor = Executor(Registry([holds]))
+
+    async def go() -> Result:
+        first = asyncio.create_task(executor.run([call("holds")]))
+        while executor.running == 0:
+            await asyncio.sleep(0.001)
+        second = await executor.run([call("holds")], Invocation(deadline=0.05, clock=lambda: 0.0))
+        assert (executor.running, executor.waiting) == (1, 0)
+        RELEASE.set()
+        await first
+        return second[0]
+
+    assert asyncio.run(go()).outcome == "timeout"
+    assert began == [True]
+
+
 def test_a_full_bulkhead_refuses_and_a_deadline_ends_the_wait(release):
     tools = [body("hang", sleeps), returning(7)]
     executor = Executor(Registry(tools), bulkhead=Bulkhead(reads=1, waiting=1), timeout_seconds=0.5)

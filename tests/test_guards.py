@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from callmark import UsageError
 from callmark.running.breaker import Breaker, BreakerTicket
 from callmark.running.bulkhead import Bulkhead, Place
+from callmark.running.ledger import Ledger
 from callmark.running.loop_guard import Attempt, LoopGuard, LoopTicket
 from callmark.tools.results import Failure
 
@@ -460,3 +463,11 @@ def test_a_bulkhead_without_room_is_misuse():
     for options in ({"reads": 0}, {"writes": 0}, {"waiting": -1}):
         with pytest.raises(UsageError, match="at least 1 read and 1 write"):
             Bulkhead(**options)
+
+
+@pytest.mark.parametrize("made", [Breaker(), Bulkhead(), LoopGuard(), Ledger()])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_counts_is_shared_and_not_copied(made, copied):
+    """A shallow copy had some of its counts for itself, shared others, and kept its lock for ever behind a fork."""
+    with pytest.raises(TypeError, match=f"{type(made).__name__}: expected to be shared"):
+        copied(made)

@@ -11,6 +11,7 @@ import threading
 import weakref
 from contextlib import AbstractContextManager
 from functools import cache
+from typing import Any
 
 
 class Forking:
@@ -23,6 +24,10 @@ class Forking:
         _listen()
         with _forking:
             _all.add(self)
+
+    def __getstate__(self) -> Any:
+        """Refuse to be copied and pickled: a copy would share some of the counts, and what is at rest in a child."""
+        raise TypeError(f"{type(self).__name__}: expected to be shared, not copied or pickled; make another one")
 
     def _begin(self) -> None:
         """Begin as a process of its own, in which nothing goes on: with a lock, and counts of nothing."""

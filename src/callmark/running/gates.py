@@ -102,6 +102,8 @@ class Gates:
             if queue is not self._bulkhead:
                 counted = self._bulkhead.enter(found.mode)  # it waits for no place there, and takes one that is free
             stopped = words.stopped(context)
+            if stopped is None and not room.inside:
+                stopped = words.TOO_LATE  # the timer went off before the time had come
             if stopped is None and not self._registry.holds(found):
                 stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
             stopped = stopped or self._bodies.saturated()
