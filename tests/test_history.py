@@ -607,6 +607,34 @@ def test_what_is_no_call_stays():
             convert(text, "glm")
 
 
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ('So <|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a" 1}'
+         "<|tool_call_end|><|tool_calls_section_end|> it is.", "kimi_k2"),
+        ('<|tool_call_start|>[f(a="x y" 7), g(a="x y" 7)]<|tool_call_end|>', "pythonic"),
+        ('<|tool_call_start|>[f(a="x y', "pythonic"),
+        ("<tool_call>\n<function=f>\n<parameter=>x</parameter>\n</function>\n</tool_call> so", "qwen_xml"),
+        ('<|python_tag|>{"name": "f", "parameters": {"a" 1}}', "llama"),
+        ('<|start|>assistant<|channel|>commentary to=functions.f<|message|>{"a" 1}<|call|>', "harmony"),
+    ],
+)  # fmt: skip
+def test_what_is_around_a_marker_that_cannot_be_read_stays_with_it(text, dialect):
+    assert convert(text, "call", dialects=dialect) == text
+    behind_a_call = f"{render_call('f', {}, dialect)} And: {text}"
+    assert convert(behind_a_call, "call", dialects=dialect) == f"[CALL: f({{}})] And: {text}"
+    (restored,) = restore_history([{"role": "assistant", "content": behind_a_call}], dialect)
+    assert (restored["content"], len(restored["tool_calls"])) == (f"And: {text}", 1)
+
+
+def test_a_section_goes_with_its_calls_though_one_cannot_be_read():
+    text = '<|tool_call_start|>[f(a="x y" 7), g(b=2)]<|tool_call_end|>'
+    assert convert(text, "call", dialects="pythonic") == 'f(a="x y" 7)[CALL: g({"b": 2})]'
+    header = "<|start|>assistant<|channel|>final<|message|>"
+    broken = '<|channel|>commentary to=functions.f<|message|>{"a" 1}<|call|>'
+    assert convert(f"{broken}{header}Hi.<|return|>", "call", dialects="harmony") == f"{broken}Hi."
+
+
 def test_text_behind_a_call_in_a_fence_begins_a_line():
     def converted(text):
         there = convert(text, "fenced")

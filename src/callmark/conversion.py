@@ -9,7 +9,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, count
+from itertools import accumulate, count, pairwise
 from typing import Any, Final
 
 from callmark.dialects import Dialect, selected
@@ -43,7 +43,8 @@ def convert(
     dialects, tools, contexts   as `parse` takes them
 
     Calls with nothing but white space between them are written as one group. A marker that cannot be read stays as it
-    is, and so does one that is no call where it stands. What is returned has the same calls when the other dialect is
+    is, with what opens and closes its section if no call is in it, and so does one that is no call where it stands.
+    What is returned has the same calls when the other dialect is
     listened for, no more and no fewer. Raises UsageError where that cannot be: the other dialect cannot express a call,
     or has one where the text has none; the message says where. Cost: reading the text, and what is written.
     """
@@ -127,10 +128,37 @@ def _last_line(pieces: list[str]) -> str:
     return "".join(pieces[begin:]).rpartition("\n")[2]
 
 
-def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[tuple[int, Call | str]]:
+def _around_broken(events: Iterable[Event]) -> set[int]:
+    """Return where markup begins that stays as it is: beside a marker that cannot be read, in a section without a call.
+
+    Nothing but white space may stand between what is of one section.
+    """
+    around: set[int] = set()
+    section: list[Markup | Malformed | Call] = []
+
+    def end() -> None:
+        if not any(isinstance(each, Call) for each in section):
+            for one, other in pairwise(section):
+                if isinstance(one, Malformed) or isinstance(other, Malformed):
+                    around.update((one.span.start, other.span.start))
+        section.clear()
+
+    for event in events:
+        match event:
+            case Text(text=text) if text.strip():
+                end()
+            case Markup(raw=raw) if is_thought_tag(raw):
+                end()
+            case Markup() | Malformed() | Call():
+                section.append(event)
+    end()
+    return around
+
+
+def _pieces(events: Sequence[Event], in_thoughts: bool = False) -> Iterator[tuple[int, Call | str]]:
     """Yield the calls, and all else as text, but for what opens and closes sections: that goes with its dialect.
 
-    Each comes with the position where it stood.
+    Each comes with the position where it stood. A section in which a marker could not be read, and no call was, stays.
 
     Thoughts are between tags that every dialect knows, whatever marked them, and whatever ended them: a call is in them
     only where `in_thoughts` says that calls there count.
@@ -138,6 +166,7 @@ def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[tupl
     opened = 0  # tags around thoughts that stay as they are
     wrapped = False
     at = 0
+    around = _around_broken(events)
     for event in events:
         piece: Call | str
         match event:
@@ -154,6 +183,8 @@ def _pieces(events: Iterable[Event], in_thoughts: bool = False) -> Iterator[tupl
                 pass
             case Markup(raw=piece) if is_thought_tag(piece):
                 opened = max(opened + (-1 if "/" in piece else 1), 0)
+            case Markup(raw=piece) if event.span.start in around:
+                pass
             case _:
                 continue
         at = event.span.start
