@@ -573,6 +573,8 @@ def test_tools_that_come_one_by_one_are_known_to_all_of_a_conversion():
     tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "string"}}}}]
     text = "[CALL: f(a=1)]"
     assert convert(text, "glm", tools=iter(tools)) == convert(text, "glm", tools=tools)
+    chat = [{"role": "assistant", "content": text}] * 2
+    assert restore_history(chat, tools=iter(tools)) == restore_history(chat, tools=tools)
 
 
 def test_results_hold_no_call_of_a_dialect_of_ones_own(acme):
@@ -753,6 +755,34 @@ def test_a_result_answers_the_call_of_its_id_when_it_is_restored():
     )
     assert [each["id"] for each in called["tool_calls"]] == ["c1", "c2"]
     assert [(each["tool_call_id"], each["content"]) for each in told] == [("c2", "2"), ("c1", "1")]
+
+
+@each_dialect
+def test_results_answer_their_calls_whatever_ids_these_had(dialect):
+    """`call_1` is the id of many a server's first call, and was that of the second one until its result was read."""
+
+    def chat(*ids):
+        functions = [{"name": "f", "arguments": json.dumps({"n": own})} for own in ids]
+        calls = [{"id": own, "type": "function", "function": each} for own, each in zip(ids, functions, strict=True)]
+        results = [{"role": "tool", "tool_call_id": own, "name": "f", "content": own} for own in ids]
+        return [{"role": "assistant", "content": "So.", "tool_calls": calls}, *results]
+
+    native = [*chat("call_1", "call_2"), *chat("call_0"), *chat("x", "call_4", "call_3")]
+    assert restore_history(render_history(native, dialect), dialect) == native
+
+
+def test_a_call_that_nobody_answers_gets_an_id_that_no_other_has():
+    def ids(*contents, dialect="call"):
+        roles = [("user" if content.startswith("Result") else "assistant") for content in contents]
+        chat = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
+        restored = restore_history(chat, dialect)
+        return [[call["id"] for call in message["tool_calls"]] for message in restored if "tool_calls" in message]
+
+    answered = ids("[CALL: f()] [CALL: g()]", "Result of g (call_0):\nx", "[CALL: h()]")
+    assert answered == [["call_1", "call_0"], ["call_3"]]
+    without, with_one = render_call("f", {}, "hermes"), render_call("g", {}, "hermes", id="call_0")
+    assert ids(without + with_one, dialect="hermes") == [["call_1", "call_0"]]
+    assert ids(without, with_one, dialect="hermes") == [["call_1"], ["call_0"]]
 
 
 @pytest.mark.parametrize("messages", [None, 5, [5], ["f"]])

@@ -19,7 +19,7 @@ from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Text
 from callmark.languages import Language, language_of
 from callmark.reading.options import ContextPolicy, Dialects, wanted_again
-from callmark.reading.whole import parse
+from callmark.reading.whole import Parsed, parse
 from callmark.writing.calls import render_placed
 from callmark.writing.messages import Message, checked_messages, listed_calls
 from callmark.writing.results import header_pattern
@@ -216,20 +216,30 @@ def restore_history(
     Only assistant messages are read for calls; all the rest is their content, thoughts and what could not be read too.
     Only messages of the user that begin with a result's header are read for results; one that has no id and answers no
     call stays text, behind the others of its message. A call gets the id of the dialect, or of the result that answers
-    it, or `call_` and a number that no native call has; native calls stand before those of the text beside them.
-    Parts behind a result are its own; other content in parts stays as it is. Raises UsageError for a message that is
-    none.
+    it, or `call_` and a number that no other call or result has; native calls stand before those of the text beside
+    them. Parts behind a result are its own; other content in parts stays as it is. Raises UsageError for a message
+    that is none.
     """
     headers = header_pattern(language_of(language))
+    options = wanted_again({"nonce": nonce, "tools": tools})
     result: list[Message] = []
     open_calls: list[Message] = []
     messages = checked_messages(messages)
-    taken = {str(call.get("id")) for message in messages for call in listed_calls(message) if isinstance(call, Mapping)}
-    free = (own_id for own_id in map("call_{}".format, count()) if own_id not in taken)
+    read: list[Parsed | None] = []
+    taken: set[str | None] = set()  # a call that has no id gets none of these, as it could be answered for another one
     for message in messages:
         role, content = message["role"], message.get("content")
+        taken.update(str(call.get("id")) for call in listed_calls(message) if isinstance(call, Mapping))
+        read.append(None)
         if role == "assistant" and isinstance(content, str):
-            parsed = parse(content, dialects=dialect, nonce=nonce, tools=tools)
+            read[-1] = found = parse(content, dialects=dialect, **options)
+            taken.update(call.id for call in found.calls)
+        elif role == "user":
+            taken.update(header["id"] for text, _ in _texts(content) for header in headers.finditer(text))
+    free = (own_id for own_id in map("call_{}".format, count()) if own_id not in taken)
+    for message, parsed in zip(messages, read, strict=True):
+        role, content = message["role"], message.get("content")
+        if parsed is not None:
             open_calls = []
             for call in parsed.calls:
                 function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
