@@ -470,7 +470,7 @@ def test_history_without_results_and_with_parts_comes_back():
     assert back[0]["content"] is None
     assert back[1] == {"role": "tool", "tool_call_id": "call_0", "name": "look", "content": "y"}
     assert back[2] == {"role": "user", "content": "Result of turn:\nx"}
-    assert back[3] == chat[2]
+    assert (back[3]["content"], [found["id"] for found in back[3]["tool_calls"]]) == (None, ["call_2"])
     assert restore_history([{"role": "user", "content": "Result of turn (c9):\nx"}])[0]["tool_call_id"] == "c9"
     for role in ("system", "tool"):
         other = [{"role": role, "content": "Result of turn (c9):\nx"}]
@@ -783,6 +783,24 @@ def test_a_call_that_nobody_answers_gets_an_id_that_no_other_has():
     without, with_one = render_call("f", {}, "hermes"), render_call("g", {}, "hermes", id="call_0")
     assert ids(without + with_one, dialect="hermes") == [["call_1", "call_0"]]
     assert ids(without, with_one, dialect="hermes") == [["call_1"], ["call_0"]]
+
+
+@each_dialect
+def test_calls_in_parts_come_back_with_their_results(dialect):
+    """As Anthropic's messages have them, beside thoughts that are no text."""
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
+    uses = [{"type": "tool_use", "id": own, "name": "f", "input": {"a": own}} for own in ("t1", "t2")]
+    results = [{"type": "tool_result", "tool_use_id": own, "content": own} for own in ("t1", "t2")]
+    said = [{"type": "text", "text": "Let me see."}]
+    for parts in ([thought, *said, *uses], [thought, *uses]):
+        chat = [{"role": "assistant", "content": parts}, {"role": "user", "content": results}]
+        called, *told = restore_history(render_history(chat, dialect), dialect)
+        assert called["content"] == parts[:-2]
+        found = [(call["id"], json.loads(call["function"]["arguments"])) for call in called["tool_calls"]]
+        assert found == [("t1", {"a": "t1"}), ("t2", {"a": "t2"})]
+        assert [(each["tool_call_id"], each["content"]) for each in told] == [("t1", "t1"), ("t2", "t2")]
+    (kept,) = restore_history([{"role": "assistant", "content": [thought, *said, "[CALL: f()]"]}])
+    assert kept == {"role": "assistant", "content": [thought, *said, "[CALL: f()]"]}
 
 
 @pytest.mark.parametrize("messages", [None, 5, [5], ["f"]])

@@ -213,56 +213,84 @@ def restore_history(
     >>> restore_history(chat)[0]["tool_calls"][0]["function"]
     {'name': 'look', 'arguments': '{}'}
 
-    Only assistant messages are read for calls; all the rest is their content, thoughts and what could not be read too.
-    Only messages of the user that begin with a result's header are read for results; one that has no id and answers no
-    call stays text, behind the others of its message. A call gets the id of the dialect, or of the result that answers
-    it, or `call_` and a number that no other call or result has; native calls stand before those of the text beside
-    them. Parts behind a result are its own; other content in parts stays as it is. Raises UsageError for a message
-    that is none.
+    Only assistant messages are read for calls, each part of text by itself; all the rest is their content, thoughts and
+    what could not be read too. Only messages of the user that begin with a result's header are read for results; one
+    that has no id and answers no call stays text, behind the others of its message. A call gets the id of the dialect,
+    or of the result that answers it, or `call_` and a number that no other call or result has; native calls stand
+    before those of the text beside them. Parts behind a result are its own; other parts stay as they are. Raises
+    UsageError for a message that is none.
     """
     headers = header_pattern(language_of(language))
     options = wanted_again({"nonce": nonce, "tools": tools})
     result: list[Message] = []
     open_calls: list[Message] = []
     messages = checked_messages(messages)
-    read: list[Parsed | None] = []
+    read: list[list[Parsed | None]] = []  # of each message's parts
     taken: set[str | None] = set()  # a call that has no id gets none of these, as it could be answered for another one
     for message in messages:
         role, content = message["role"], message.get("content")
         taken.update(str(call.get("id")) for call in listed_calls(message) if isinstance(call, Mapping))
-        read.append(None)
-        if role == "assistant" and isinstance(content, str):
-            read[-1] = found = parse(content, dialects=dialect, **options)
-            taken.update(call.id for call in found.calls)
-        elif role == "user":
+        texts = map(_text, _listed(content)) if role == "assistant" else ()
+        read.append([None if text is None else parse(text, dialects=dialect, **options) for text in texts])
+        taken.update(call.id for found in read[-1] if found is not None for call in found.calls)
+        if role == "user":
             taken.update(header["id"] for text, _ in _texts(content) for header in headers.finditer(text))
     free = (own_id for own_id in map("call_{}".format, count()) if own_id not in taken)
-    for message, parsed in zip(messages, read, strict=True):
+    for message, found in zip(messages, read, strict=True):
         role, content = message["role"], message.get("content")
-        if parsed is not None:
-            open_calls = []
-            for call in parsed.calls:
-                function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
-                open_calls.append({"id": call.id or next(free), "type": "function", "function": function})
-            kept = dict(message)
-            if open_calls:
-                texts = [piece for _, piece in _pieces(parsed.events) if isinstance(piece, str)]
-                kept["content"] = "".join(texts).strip() or None
-                kept["tool_calls"] = [*listed_calls(message), *open_calls]
+        if any(parsed is not None for parsed in found):
+            kept, open_calls = _called(message, found, free)
             result.append(kept)
-        elif role == "user" and (said := _texts(content)) and all(headers.match(text) for text, _ in said):
-            result += _results(said, headers, open_calls)
+        elif role == "user" and (told := _texts(content)) and all(headers.match(text) for text, _ in told):
+            result += _results(told, headers, open_calls)
         else:
             result.append(dict(message))
     return result
 
 
+def _called(
+    message: Mapping[str, Any], read: Sequence[Parsed | None], free: Iterator[str]
+) -> tuple[Message, list[Message]]:
+    """Return an assistant's message with the calls in its texts as native ones, and these.
+
+    read   of each of its parts, what is in it
+    free   ids for calls that have none
+    """
+    kept, content = dict(message), message.get("content")
+    calls: list[Message] = []
+    parts: list[Any] = []
+    for part, parsed in zip(_listed(content), read, strict=True):
+        if parsed is None or not parsed.calls:
+            parts.append(part)
+            continue
+        for call in parsed.calls:
+            function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+            calls.append({"id": call.id or next(free), "type": "function", "function": function})
+        said = "".join(piece for _, piece in _pieces(parsed.events) if isinstance(piece, str)).strip()
+        parts += [{**part, "text": said}] if said else []
+    if calls:
+        kept["content"] = (parts if isinstance(content, list) or not parts else parts[0]["text"]) or None
+        kept["tool_calls"] = [*listed_calls(message), *calls]
+    return kept, calls
+
+
+def _listed(content: Any) -> list[Any]:
+    """Return the parts of a message's content."""
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _text(part: Any) -> str | None:
+    """Return the text of a part; None where it is none."""
+    text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None
+    return text if isinstance(text, str) else None
+
+
 def _texts(content: Any) -> list[tuple[str, list[Any]]]:
     """Return the texts of a message, each with the parts behind it that are none; nothing where it begins with such."""
     said: list[tuple[str, list[Any]]] = []
-    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None
-        if isinstance(text, str):
+    for part in _listed(content):
+        text = _text(part)
+        if text is not None:
             said.append((text.lstrip("\n "), []))
         elif said:
             said[-1][1].append(part)
