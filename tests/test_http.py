@@ -32,6 +32,7 @@ from callmark.serving.bounds import Bounds
 from callmark.serving.gate import Gate
 from callmark.serving.http import Listening, app
 from callmark.serving.problems import KINDS
+from callmark.serving.streams import Stream
 from feeding import joined
 from serving import WAIT_SECONDS, Served, ask, served
 from test_cases import CASES
@@ -603,6 +604,22 @@ def test_a_big_message_is_read_in_a_thread_and_a_bigger_one_ends_it(server):
         talk.send("x" * (16 * 1024 * 1024 + 1))
         with pytest.raises(ConnectionClosed):
             talk.recv(WAIT_SECONDS)
+
+
+def test_a_big_piece_of_a_streamed_text_is_read_in_a_thread(server, monkeypatch):
+    """A line of JSON may hold as much as a body; while it is read, others are answered."""
+    threads = {}
+    feed = Stream.feed
+
+    def recorded(self, chunk):
+        threads[len(chunk)] = threading.current_thread()
+        return feed(self, chunk)
+
+    monkeypatch.setattr(Stream, "feed", recorded)
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in ({}, "x", "y" * 100_000, "z" * 2, "[CALL: f()]"))
+    answer = ask(server, "POST", "/parse/stream", body, {"Content-Type": "application/x-ndjson"}).body.splitlines()
+    assert json.loads(answer[-1])["span"] == {"start": 100_003, "end": 100_014}
+    assert threads[1] is threads[2] is not threads[100_000]
 
 
 # Clients that are slow, silent or gone.

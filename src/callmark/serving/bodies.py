@@ -26,6 +26,7 @@ from callmark.serving.texts import decoded, encoded
 
 JSON_LINES: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"
+IN_A_THREAD: Final = 65_536  # bytes or characters: reading more would hold up other clients for milliseconds
 
 _reading: Final = msgspec.json.Decoder(Reading)
 _chunk: Final = msgspec.json.Decoder(str)
@@ -89,7 +90,8 @@ class ParseStream:
                 await answer.begin()
                 async for chunk in pieces.chunks():
                     self._counts.add("callmark_characters_total", len(chunk))
-                    await answer.events(stream.feed(chunk))
+                    long = len(chunk) > IN_A_THREAD  # a line of JSON may be as long as a body
+                    await answer.events(await asyncio.to_thread(stream.feed, chunk) if long else stream.feed(chunk))
                     if loop.time() > (patience.when() or 0.0) - idle * 0.9:  # each time would cost a third of it all
                         patience.reschedule(loop.time() + idle)
                 await answer.events(stream.close())

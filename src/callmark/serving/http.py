@@ -26,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import callmark
 from callmark.running.preparing import prepared
-from callmark.serving.bodies import ParseStream, media_type
+from callmark.serving.bodies import IN_A_THREAD, ParseStream, media_type
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.gate import PROTOCOL, Gate, failure, refuse
 from callmark.serving.methods import METHODS, Method, Nothing, State
@@ -37,7 +37,6 @@ from callmark.serving.schema import Health, openapi, openrpc
 from callmark.serving.texts import encoded
 
 CONNECTIONS: Final = 1_000  # at once; more are refused with 503
-_IN_A_THREAD: Final = 65_536  # bytes: reading more than this would hold up other clients for milliseconds
 _IN_A_ROW: Final = 16  # messages of a client that are read before others have their turn
 _RECEIVED_BYTES: Final = 32_768  # of a client that are held unread: what was held is read in one turn of the loop
 _GRACE_SECONDS: Final = 5  # for requests that are being answered when the server is stopped
@@ -147,7 +146,7 @@ class _Server:
                 if method.neutralizes:
                     await prepared(special_tokens=_SPECIAL in body)
                 state = State(self.bounds)
-                if len(body) > _IN_A_THREAD:
+                if len(body) > IN_A_THREAD:
                     return _json(await asyncio.to_thread(lambda: encoded(call(method, state, body))))
                 return _json(encoded(call(method, state, body)))
             except ServingError as error:
@@ -204,11 +203,11 @@ class _Talk:
                 return
             text = message.get("text")
             data = message["bytes"] if text is None else text.encode()
-            if len(data) <= _IN_A_THREAD and any(name in data for name in _NEUTRALIZING):
+            if len(data) <= IN_A_THREAD and any(name in data for name in _NEUTRALIZING):
                 await prepared(special_tokens=_SPECIAL in data)
             self._reading = True
             try:
-                if len(data) > _IN_A_THREAD:
+                if len(data) > IN_A_THREAD:
                     await asyncio.to_thread(self._connection.receive, data)
                 else:
                     self._connection.receive(data)
