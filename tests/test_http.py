@@ -606,6 +606,29 @@ def test_a_big_message_is_read_in_a_thread_and_a_bigger_one_ends_it(server):
             talk.recv(WAIT_SECONDS)
 
 
+def test_a_grammar_is_made_in_a_thread(server, monkeypatch):
+    """That of a tool with a thousand parameters takes seconds."""
+    threads = []
+    made = callmark.export_grammar
+
+    def recorded(**options):
+        threads.append(threading.current_thread())
+        return made(**options)
+
+    monkeypatch.setattr(callmark, "export_grammar", recorded)
+    monkeypatch.setattr(callmark, "detect", lambda text: threads.append(threading.current_thread()) or ())
+    asked = {"detect": {"text": ""}, "grammar": {"tools": ["f"]}}
+    with connect(f"ws://127.0.0.1:{server.port}/ws") as talk:
+        for method, params in asked.items():
+            assert ask(server, "POST", f"/{method}", params).status == 200
+            talk.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            assert "result" in json.loads(talk.recv(WAIT_SECONDS))
+    loop, also_loop, *others = threads
+    assert loop is also_loop
+    assert len(others) == 2
+    assert loop not in others
+
+
 def test_a_big_piece_of_a_streamed_text_is_read_in_a_thread(server, monkeypatch):
     """A line of JSON may hold as much as a body; while it is read, others are answered."""
     threads = {}

@@ -381,7 +381,7 @@ class GrammarText(msgspec.Struct, frozen=True):
     unenforced: list[str]
 
 
-@method("grammar", Grammar, GrammarText, anywhere=True)
+@method("grammar", Grammar, GrammarText, anywhere=True, slow=True)
 def grammar(state: State, params: Grammar) -> GrammarText:
     """Return a grammar of messages that may call the tools, for an engine that constrains a model."""
     made = callmark.export_grammar(**fields(params))

@@ -42,6 +42,7 @@ _RECEIVED_BYTES: Final = 32_768  # of a client that are held unread: what was he
 _GRACE_SECONDS: Final = 5  # for requests that are being answered when the server is stopped
 
 _NEUTRALIZING: Final = tuple(f'"{name}"'.encode() for name, method in METHODS.items() if method.neutralizes)
+_SLOW: Final = tuple(f'"{name}"'.encode() for name, method in METHODS.items() if method.slow)
 _SPECIAL: Final = b'"special_tokens"'
 
 _log: Final = logging.getLogger("callmark.serving")
@@ -146,7 +147,7 @@ class _Server:
                 if method.neutralizes:
                     await prepared(special_tokens=_SPECIAL in body)
                 state = State(self.bounds)
-                if len(body) > IN_A_THREAD:
+                if method.slow or len(body) > IN_A_THREAD:
                     return _json(await asyncio.to_thread(lambda: encoded(call(method, state, body))))
                 return _json(encoded(call(method, state, body)))
             except ServingError as error:
@@ -203,11 +204,12 @@ class _Talk:
                 return
             text = message.get("text")
             data = message["bytes"] if text is None else text.encode()
-            if len(data) <= IN_A_THREAD and any(name in data for name in _NEUTRALIZING):
+            in_a_thread = len(data) > IN_A_THREAD or any(name in data for name in _SLOW)
+            if not in_a_thread and any(name in data for name in _NEUTRALIZING):
                 await prepared(special_tokens=_SPECIAL in data)
             self._reading = True
             try:
-                if len(data) > IN_A_THREAD:
+                if in_a_thread:
                     await asyncio.to_thread(self._connection.receive, data)
                 else:
                     self._connection.receive(data)

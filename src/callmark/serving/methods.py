@@ -93,6 +93,7 @@ class Method(NamedTuple):
     anywhere      needs nothing but its parameters
     later         its function gives a Future
     neutralizes   its function makes content harmless, which has to be prepared for in a loop (`prepared`)
+    slow          its function takes long for little: others are answered meanwhile
     """
 
     name: str
@@ -102,6 +103,7 @@ class Method(NamedTuple):
     anywhere: bool
     later: bool
     neutralizes: bool
+    slow: bool
 
     @property
     def description(self) -> str:
@@ -122,11 +124,12 @@ def method(
     anywhere: bool = False,
     later: bool = False,
     neutralizes: bool = False,
+    slow: bool = False,
 ) -> Callable[[_Function], _Function]:
     """Put a function into the table."""
 
     def add(function: _Function) -> _Function:
-        METHODS[name] = Method(name, params, result, function, anywhere, later, neutralizes)
+        METHODS[name] = Method(name, params, result, function, anywhere, later, neutralizes, slow)
         return function
 
     return add
