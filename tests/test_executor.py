@@ -1722,10 +1722,11 @@ def test_a_tool_that_changes_its_context_changes_no_others():
     assert (context.caller, context.messages[0]["content"]) == ({"role": "guest"}, "said")
 
 
-def test_a_name_that_is_no_text_is_a_result_too():
+def test_a_name_that_is_no_text_is_a_result_too(tmp_path):
     odd = Call(Span(0, 0), "", 0, "\ud800", {}, "", "openai", (), "\udc00")
-    (result,) = Executor(Registry([returning(1)])).run_sync([odd])
-    assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
+    for ledger in (Ledger(), SqliteLedger(tmp_path / "ledger.db")):
+        (result,) = Executor(Registry([returning(1)]), ledger=ledger).run_sync([odd])
+        assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
 
 
 def test_half_a_surrogate_pair_costs_no_record(tmp_path):

@@ -28,7 +28,7 @@ from callmark.running.jobs import Approval, Approver, Job, digest, groups
 from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
-from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT
+from callmark.running.rendering import RESULT_LIMIT, SMALLEST_LIMIT, clean
 from callmark.running.signals import Bell, Cancel, Handed
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation, in_review, reviewing
@@ -303,7 +303,7 @@ class Executor:
         except ToolError:
             job.tool = None  # why, is said in its turn
         repeatable = job.tool is not None and job.tool.mode == "read"
-        claim = await self.ledger.soon(self.ledger.claim, job.key, job.call.name, repeatable=repeatable)
+        claim = await self.ledger.soon(self.ledger.claim, job.key, clean(job.call.name), repeatable=repeatable)
         job.ours = claim.state == "mine"
         job.looks += claim.state == "elsewhere"
         if claim.state == "finished":
