@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import sys
 import threading
 from typing import Any
 
@@ -178,6 +179,13 @@ def test_repetition_within_one_message_is_seen():
     answers = guard.admit(cycle * 4)
     assert admitted(answers) == [True] * 6 + [False, True]
     assert answers[-2].message == "the same cycle of 2 calls came 3 times without a new result"
+
+
+@pytest.mark.parametrize("limit", [sys.maxsize, 10**30])
+def test_a_limit_of_the_loop_guard_may_be_none_at_all(limit):
+    guard = LoopGuard(calls=limit, rounds=limit, turn_calls=limit, repeats=limit, clock=Clock())
+    assert all(isinstance(guard.admit([Attempt("a")])[0], LoopTicket) for _ in range(100))
+    assert guard.budget_left() == (limit - 100, limit - 100)
 
 
 def test_a_loop_guard_with_absurd_limits_is_misuse():

@@ -5,6 +5,7 @@ The guard is a state machine with a clock handed in; it starts nothing and waits
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -89,8 +90,8 @@ class LoopGuard(Forking):
         self.repeats = repeats
         self._clock = clock
         super().__init__()
-        self._times: deque[float] = deque(maxlen=calls)
-        self._history: deque[LoopTicket] = deque(maxlen=LONGEST_CYCLE * repeats)
+        self._times: deque[float] = deque(maxlen=min(calls, sys.maxsize))
+        self._history: deque[LoopTicket] = deque(maxlen=min(LONGEST_CYCLE * repeats, sys.maxsize))
         self._rounds_left = rounds
         self._calls_left = turn_calls
 
