@@ -675,6 +675,21 @@ def test_a_turn_can_be_cancelled_whoever_is_asked(client):
         ]
 
 
+def test_nothing_is_told_of_a_session_that_was_closed(client):
+    """Its name is free: another one may have it by now, and would seem to be cancelled."""
+    client.call("session/open", session="s", tools=[LOOK])
+    turn = client.begin("session/run", session="s", text="Look.")
+    client.says("[CALL: look(at=it)]")
+    client.next("tool/invoke")
+    client.events.clear()
+    asked = [client.begin("session/close", session="s"), client.begin("session/open", session="s")]
+    answers = [client.next() for _ in range(4)]
+    told = {"jsonrpc": "2.0", "id": turn, "result": {"outcome": "cancelled", "answer": ""}}
+    assert [answer for answer in answers if answer.get("id") not in asked and "method" not in answer] == [told]
+    assert [answer["method"] for answer in answers if "method" in answer] == ["tool/cancel"]
+    assert client.events == []
+
+
 def test_what_goes_wrong_with_a_model_ends_the_turn():
     client = Client(bounds=Bounds(stream_characters=500))
     client.call("session/open", session="s", model_timeout_seconds=0.05)

@@ -220,6 +220,7 @@ class Hosted:
         )
         self.turn: Future[wire.Turn] | None = None
         self._cancel = Cancel()
+        self._closed = False
         self._tiles: Tiles | None = None
 
     def register(self, tools: Iterable[wire.ClientTool], *, allow_overwrite: bool) -> None:
@@ -277,12 +278,13 @@ class Hosted:
         self._cancel.set()
 
     def close(self) -> None:
-        """Cancel, and forget the session."""
+        """Cancel, and forget the session: nothing is told of it any more, as its name is free."""
+        self._closed = True
         self.cancel()
         self._host.drop(self._name)
 
     def _show(self, event: SessionEvent) -> None:
-        if not self._opening.events:
+        if self._closed or not self._opening.events:
             return
         if isinstance(event, SessionStep | Result):
             rest = self._tiles.rest() if self._tiles is not None else []

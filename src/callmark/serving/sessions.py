@@ -354,7 +354,7 @@ def session_state(state: State, params: SessionRef) -> SessionState:
 
 @method("session/close", SessionRef, Nothing)
 def session_close(state: State, params: SessionRef) -> Nothing:
-    """Close a session, and cancel its turn if there is one."""
+    """Close a session, and cancel its turn if there is one. No more events of it are told; its name is free again."""
     _hosted(state, params.session).close()
     return Nothing()
 
