@@ -267,7 +267,7 @@ class Section:
 
     `next` matches what leads to the next call (group `next`) or ends the section (group `closer`); `loose` what
     tolerant reading takes besides: the next head in other spelling, closers or a separator too many (before the end
-    it is the group `separator`), or (group `joined`) none;
+    it is the group `separator`), or (group `joined`) none, or another sign;
     `closes` whether anything closes it: else what may be a call that only a mended separator leads to may be text;
     `goes_on` whether a closer that is there may have more to it;
     `bracket` the bracket of a list whose closer has more to it, which does not follow, None where there is none;
@@ -308,7 +308,7 @@ class Section:
             other_list = rf"|{blanks}\]{blanks},?{blanks}\[{blanks}" if listed else ""
             ways += [
                 f"(?P<closer>{extra}{blanks}(?:{closer}){unlisted})",
-                *([f"(?P<joined>{blanks}(?:;{blanks})?(?={heads}))"] if self.separated else []),
+                *([f"(?P<joined>{blanks}(?:[;；，、]{blanks})?(?={heads}))"] if self.separated else []),
                 f"(?P<doubled>{twice}(?={heads}))|(?P<closed>(?:{brackets}{line}{other_list})(?={heads}))",
             ]
         else:

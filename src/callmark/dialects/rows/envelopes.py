@@ -40,7 +40,7 @@ _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a
     + ESCAPED_TOOL + r"{few},{few}\"arguments\"{few}:)"
 ).replace("{few}", FEW)  # fmt: skip
 _FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
-    r"(?P<more>{ws},?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
+    r"(?P<more>{ws}[,;，、；]?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
 )
 
 _BY_NAME = r"\{{ws}(?=" + TOOL + r"{ws}:{ws}\{)"
