@@ -4,7 +4,7 @@ A word, or a short string, may turn out to be a key, so it is held until an equa
 parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
 schema, in order. Without one, only a single value can stand there, and it is the arguments. A word that begins with
 the name of a parameter and a colon, or an equals sign, is never bound: it was meant as a pair. Where such a name and
-an equals sign stand in a word, behind a blank, a comma is missing there.
+an equals sign stand in a word, behind a blank or a sign in the place of a comma, the comma is missing there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from callmark.reading.lookahead import (
     follows,
 )
 from callmark.reading.matching import Pattern
-from callmark.reading.plain import pair_in_word
+from callmark.reading.plain import BETWEEN_PAIRS, pair_in_word
 from callmark.reading.status import FIRST_KEY, VALUE, Terms
 from callmark.reading.strings import CURLY, PREFIXES
 from callmark.reading.values import KEY_LIMIT, ValueReader
@@ -47,8 +47,10 @@ _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
 _COLON_SIGN: Final = Pattern("[:：]")
-_MAY_BE_PAIR: Final = re.compile(rf"(?:;?[ \t](?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:=[ \t]{{0,8}}+)?)?|;)\Z")
-_PAIR_HOLD: Final = 148  # characters that it matches, at most
+_MAY_BE_PAIR: Final = re.compile(
+    rf"(?:{BETWEEN_PAIRS}(?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:=[ \t]{{0,8}}+)?)?|[;；、]|[ \t][&|;；、])\Z"
+)
+_PAIR_HOLD: Final = 151  # characters that it matches, at most
 
 
 class ArgumentsReader(ValueReader):

@@ -61,6 +61,8 @@ WIDE: Final = {
     "：": ":", "，": ",", "｛": "{", "｝": "}", "［": "[", "］": "]", "（": "(", "）": ")", "＝": "=",
 }  # fmt: skip
 """Full-width punctuation, and what it stands for between tokens."""
+LISTING: Final = "、"
+"""The comma of Japanese, and of enumerations in Chinese: also one of text, as between words in quotes."""
 
 _QUICK: Final = (
     r"(?=[ ]{0,2}[0-9A-Za-z_][0-9A-Za-z_.\-]{0,31}+(?![\w.\-])"
@@ -82,8 +84,12 @@ COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 CALL_BEGUN: Final = Pattern(rf"\({_ANY_WS}(?:\)|{MARKED_KEY}{_ANY_WS}=[^=])")
 """What stands behind the name of a call in a list of them."""
 
+_LISTED_MEMBER: Final = f"{LISTING}{_ANY_WS}{_QUOTED_KEY}"
+_LISTED_PAIR: Final = (
+    rf"{_LISTED_MEMBER}|{LISTING}{_ANY_WS}{MARKED_KEY}{_ANY_WS}(?:[=＝]|[:：]{_ANY_WS}(?:{_QUOTE}|[\[{{0-9\-]))"
+)
 _STRING_ENDED: Final = {
-    quote: rf"{_ANY_WS}(?:(?:[;|]|[}}\])]{_ANY_WS},){_ANY_WS}{quote}"
+    quote: rf"{_ANY_WS}(?:(?:[;；、|]|[}}\])]{_ANY_WS},){_ANY_WS}{quote}"
     rf"|:{_ANY_WS}(?:[{quote}{{\[]|{_A_SCALAR}{_ANY_WS}[,}}\])]))"
     for quote in "\"'"
 }
@@ -95,10 +101,10 @@ ANOTHER: Final = {
 member in a list, or a closer of another kind. Python puts single-quoted strings together without a sign."""
 QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_ANY_WS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
-COLON_AND_WORD: Final = Pattern(r"[:：][ \t]{1,64}+[^ \t\r\n,)]")
+COLON_AND_WORD: Final = Pattern(rf"[:：](?:[ \t]{{1,64}}+[^ \t\r\n,)]|[{_CURLY_QUOTES}])")
 COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
-"""What shows in an argument list that a colon stands for an equals sign: a word behind a blank. And the same behind the
-name of a parameter, where only two slashes, as a URL has them, show that it is none."""
+"""What shows in an argument list that a colon stands for an equals sign: a quote, or a word behind a blank. The same
+behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_ANY_WS}(?:{_QUOTE}|[｝］}}\]])")
 _NEXT_PAIR: Final = rf"[;；、.。&|+]{_ANY_WS}[^\W\d][\w.\-]{{0,63}}+{_FEW}[=＝:：]{_FEW}"
 _CONTENT: Final = rf"[^\s\"'{_CURLY_QUOTES}+,;.&|)\]}}<>]"
@@ -260,7 +266,7 @@ class Lookahead:
         remark = r"/\*[^*]{0,128}+\*/|(?://|#)[^\r\n\"]{0,128}+[\r\n]"
         self.key = Pattern(rf"{sign}|{_ANY_WS}(?:{remark}){sign}|{_MANY}")
         behind_comma = rf"{_ANY_WS}(?:[}},｝，]|{_QUOTE}|{_COMMENT}|{MARKED_KEY}{_ANY_WS}[:：])|{_MANY}"
-        member = rf"[}}｝]|[,，](?:{behind_comma})|{_QUOTED_KEY}"
+        member = rf"[}}｝]|[,，](?:{behind_comma})|{_LISTED_MEMBER}|{_QUOTED_KEY}"
         another = envelope_begun(form)
         of_envelopes = form.body == "envelope" and "," in form.separator
         self.another = Pattern(another) if of_envelopes else None
@@ -277,7 +283,7 @@ class Lookahead:
         begins = rf"[ \t\r\n]{{1,64}}+(?:[\"{{\[]|{_A_SCALAR}{_ANY_WS}[,\]])"
         begins += rf"|[ \t]{{0,64}}+[\r\n][ \t\r\n]{{0,64}}+{_A_SCALAR}[ \t]{{0,64}}+[\r\n]"
         self.item = Pattern(rf"{_ANY_WS}(?:{listed}{comment}{end})|{begins}|{_MANY}")
-        more = rf"[,，]|{MARKED_KEY}{_ANY_WS}={comment}"
+        more = rf"[,，]|{_LISTED_PAIR}|{MARKED_KEY}{_ANY_WS}={comment}"
         self.pair = Pattern(rf"{_ANY_WS}(?:[)）]|{more}{end})|{_MANY}")
         self.positional = Pattern(rf"{_ANY_WS}(?:[=:＝：)）]|{more}{end})|{_MANY}")
         self.colon_and_value = Pattern(rf"[:：]{_ANY_WS}(?:[\"'\[({{]|{re.escape(form.quote)})")

@@ -20,14 +20,16 @@ BARE: Final = (
     rf"""(?!{PREFIX}')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
 )
 
-_PAIR: Final = re.compile(rf";?[ \t]({KEY_PATTERN})[ \t]{{0,8}}+=[ \t]{{0,8}}+[^ \t\r\n=,)\]}}，）]")
+BETWEEN_PAIRS: Final = r"(?:[;；、]?[ \t]|[；、]|[ \t](?:[&|;；、]|and)[ \t])"
+"""What stands between two pairs where a comma is missing: a blank, and perhaps a sign in the comma's place."""
+_PAIR: Final = re.compile(rf"{BETWEEN_PAIRS}({KEY_PATTERN})[ \t]{{0,8}}+=[ \t]{{0,8}}+[^ \t\r\n=,)\]}}，）]")
 
 
 def pair_in_word(
     buffer: str, names: Sequence[str], key: str, at: int, end: int, given: Container[str] = ()
 ) -> int:
-    """Return the index at which a bare word is over, as another pair begins behind a blank: a comma is missing, or a
-    semicolon stands for it; -1 where none begins.
+    """Return the index at which a bare word is over, as another pair begins behind a blank or a sign that stands for a
+    comma; -1 where none begins.
 
     The word is the value of `key`, and stands from index `at` to `end`. Pairs begin with one of the other `names`, and
     none of those that were `given` before.

@@ -37,6 +37,7 @@ from callmark.reading.lookahead import (
     BEHIND_FAULT,
     COMMA_AND_MEMBER,
     COMMA_AND_PAIR,
+    LISTING,
     NEXT_ITEM,
     NEXT_MEMBER,
     NEXT_PAIR,
@@ -243,7 +244,7 @@ class ValueReader(BodyReader):
                     self._repair("odd-blank", base + at, base + at + 1)
                     at += 1
                     continue
-                plain = WIDE.get(char)
+                plain = "," if char == LISTING and state == NEXT else WIDE.get(char)
                 if plain is not None and not in_key:
                     if state == NEXT:
                         counts = plain in ",=:" or plain == _CLOSER.get(frame)
