@@ -217,7 +217,8 @@ class Endings:
                 begin, end = closers.place(number)
                 changed.append(Repair(way.code, Span(base + begin, base + end)))
             tag = found.start("wrong") if groups.get("wrong") is not None else -1
-            instead = tag < 0 and way.missing > 0 and self._may_begin
+            more = groups.get("more") is not None
+            instead = tag < 0 and way.missing > 0 and self._may_begin and not more
             if instead:
                 tag = found.end() - len(found[0].lstrip())
             elif tag >= 0:
@@ -227,8 +228,7 @@ class Endings:
                 for begin, end in closers.wide(way.many, taken)
             ]
             closed = closers.ends(taken - self._due, taken)
-            more, cut = groups.get("more") is not None, instead and not self._whole
-            return Ending(found.end(), tuple(changed), more, closed, tag, cut)
+            return Ending(found.end(), tuple(changed), more, closed, tag, instead and not self._whole)
         return None
 
     def may_end(self, buffer: str, at: int) -> bool:
