@@ -305,6 +305,8 @@ class _Reading:
         match node.type:
             case "STRING" | "OTHER_KEY" | "ASIDE_KEY" | "SINGLE_QUOTED" | "QUOTED_PAIR_KEY" | "QUOTED_NAME":
                 return _ESCAPE.sub(_unescaped, node[1:-1])
+            case "KIND_KEY" | "KIND":
+                return str(node[1:-1])
             case "QUOTED":
                 width = len(self.grammar.form("braces").quote)
                 return str(node[width:-width])

@@ -34,6 +34,8 @@ from callmark.dialects.notation import ANY_NAME
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
 _SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
 _ESCAPED_FIRST = _NAMED_FIRST.replace(TOOL, ESCAPED_TOOL)  # as Markdown escapes it
+_TYPED = r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"(?:name|function)"  # as Llama writes it
+_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", _TYPED, 1)
 _NAMED_CALL = _NAMED_FIRST.replace("?P<tool>", "?:")  # the same, whatever tools were given
 _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a definition has its schema
     r"(?=\{{ws}(?:" + META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
@@ -134,7 +136,7 @@ HERMES = Dialect(
 )
 
 
-_BARE_LIST = r"\[{ws}" + _NAMED_FIRST
+_BARE_LIST = r"\[{ws}" + _NAMED_FIRST.replace(r"\"name", rf"(?:\"name|{_TYPED})", 1)
 _LIST_OPENER = r"<(?:tool_calls|TOOLCALL|\|(?:START_ACTION|tool_call_start|FunctionCallBegin)\|)>{ws}"
 _LIST_CLOSER = r"<(?:/tool_calls|/TOOLCALL|\|(?:END_ACTION|tool_call_end|FunctionCallEnd)\|)>"
 LISTED = Dialect(
@@ -277,7 +279,6 @@ WRAPPED = Dialect(
 )
 
 
-_TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"(?:name|function)", 1)
 LLAMA = Dialect(
     name="llama",
     title='<|python_tag|>{"name": "f", "parameters": {...}}',
@@ -337,7 +338,7 @@ LLAMA = Dialect(
 )
 
 
-_FENCED_FIRST = _NAMED_FIRST.replace("name", "(?:tool_)?name", 1)  # Command R writes it so
+_FENCED_FIRST = _NAMED_FIRST.replace(r"\"name", rf"(?:\"(?:tool_)?name|{_TYPED})", 1)  # Command R writes the former so
 _FENCED_ESCAPED = _FENCED_FIRST.replace(TOOL, ESCAPED_TOOL)
 _FENCES = ("```", "````", "~~~")
 _FENCED: dict[str, Any] = {"body": "envelope", "line_start": True, "indent": INDENT, "explicit": False}
