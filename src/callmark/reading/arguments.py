@@ -46,6 +46,8 @@ _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
+_OPTION: Final = re.compile(r"-{1,2}([^\W\d][\w\-]{0,127}+)(?![^ \t=])|([^\W\d](?:[\w.]|-(?!>)){0,127}+)[ \t]{0,8}+->")
+"""A word that begins with an option, as commands have them, or with a key and an arrow."""
 _COLON_SIGN: Final = Pattern("[:：]")
 _MAY_BE_PAIR: Final = re.compile(
     rf"(?:{BETWEEN_PAIRS}(?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:=[ \t]{{0,8}}+)?)?|[;；、]|[ \t][&|;；、])\Z"
@@ -214,8 +216,10 @@ class ArgumentsReader(ValueReader):
         return True
 
     def _looks_like_a_pair(self, word: str) -> bool:
-        """Whether a word begins with a parameter's name, and goes on as a pair does."""
-        return any(
+        """Whether a word begins with a parameter's name, and goes on as a pair does; or with an option of that name."""
+        option = _OPTION.match(word)
+        key = "" if option is None else option[1] or option[2]
+        return key in self._names or key.replace("-", "_") in self._names or any(
             sign != "" and key.rstrip(" \t") in self._names and not f"{sign}{rest}".startswith("://")
             for key, sign, rest in (word.partition(":"), word.partition("="))
         )
