@@ -23,7 +23,9 @@ from callmark.reading.schemas import ARGUMENTS_KEYS
 from callmark.reading.status import KEY, NEXT, Terms
 from callmark.reading.values import JSON, ValueReader
 
-_OTHER_NAME_KEYS: Final = frozenset(("tool", "action", "function_name", "func", "api", "method"))
+_OTHER_NAME_KEYS: Final = frozenset(
+    ("tool", "toolname", "action", "function_name", "functionname", "func", "api", "method")
+)
 """Keys, in lower case, under which a name stands that has none of the dialect's own."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
 _UNESCAPED: Final = Pattern(

@@ -24,7 +24,11 @@ from callmark.toolshapes import (
     together,
 )
 
-ARGUMENTS_KEYS: Final = frozenset(("params", "param", "parameter", "kwargs", "tool_input", "action_input"))
+_OF = ("args", "arguments", "params", "parameters", "input")
+ARGUMENTS_KEYS: Final = frozenset((
+    "params", "param", "parameter", "kwargs", "action_input",
+    *(of + word for of in ("tool", "tool_", "function", "function_") for word in _OF),
+))  # fmt: skip
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
 
 _MORE: Final = (
