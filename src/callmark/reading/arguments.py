@@ -48,6 +48,9 @@ _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
 _OPTION: Final = re.compile(r"-{1,2}([^\W\d][\w\-]{0,127}+)(?![^ \t=])|([^\W\d](?:[\w.]|-(?!>)){0,127}+)[ \t]{0,8}+->")
 """A word that begins with an option, as commands have them, or with a key and an arrow."""
+_ENCODED: Final = re.compile(r'"[ ]?\{(?:[ ]|\\[nrt]){0,16}+\\"([^"\\]{1,128}+)\\"[ ]{0,8}+:').match
+"""The JSON of a string that begins as an object does; the group is its first key."""
+_NULLS: Final = frozenset(("null", "None"))  # behind a key they are text where text is declared
 _COLON_SIGN: Final = Pattern("[:：]")
 _MAY_BE_PAIR: Final = re.compile(
     rf"(?:{BETWEEN_PAIRS}(?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:=[ \t]{{0,8}}+)?)?|[;；、]|[ \t][&|;；、])\Z"
@@ -199,7 +202,9 @@ class ArgumentsReader(ValueReader):
             self._die("unexpected-text", '"="', at)
             return False
         self._held = None
-        bound = (self._held_kind != "" or text not in _ELLIPSES) and self._bind_next()
+        if self._held_kind:
+            self._check_object(text)
+        bound = (self._held_kind != "" or not self._is_no_value(text)) and self._bind_next()
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
             if self._single and text.startswith('"'):
@@ -223,6 +228,18 @@ class ArgumentsReader(ValueReader):
             sign != "" and key.rstrip(" \t") in self._names and not f"{sign}{rest}".startswith("://")
             for key, sign, rest in (word.partition(":"), word.partition("="))
         )
+
+    def _is_no_value(self, word: str) -> bool:
+        """Whether a positional word stands for what a call would have, or for nothing, where no null is declared."""
+        declared = self._declared() if word in _NULLS and self._bound < len(self._bind) else None
+        is_text = declared is None or "null" in declared or word in declared.members
+        return word in _ELLIPSES or not is_text
+
+    def _check_object(self, string: str) -> None:
+        """A positional string of JSON may be meant as all of the arguments: its first key is a parameter of theirs."""
+        first = _ENCODED(string) if self._bind and not self._bound else None
+        if first is not None and first[1] in self._names:
+            self._fault("bad-arguments", "an object, the arguments", self.sound, self.sound + 1)
 
     def _declared(self) -> Types | None:
         return self._parameters.declared(self._key) if self._parameters is not None else None
@@ -317,6 +334,7 @@ class ArgumentsReader(ValueReader):
         self._size += len(piece)
         if self._size > KEY_LIMIT:  # no key is so long: a positional value, and it can come out
             self._held = None
+            self._check_object("".join((*sink, piece)))
             if not self._bind_next():
                 self._die("bad-arguments", 'a key and "="', 0)
                 return
