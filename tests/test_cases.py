@@ -122,7 +122,11 @@ OTHER_TAGS = {
     "nemotron": OtherTags("listed", "(?<=[</])tool_calls>", "TOOLCALL>"),
     "granite": OtherTags("wrapped", "<function_call>", "<|function_call|>"),
     "tildes": OtherTags(
-        "fenced", _THREE, "~~~", not_theirs=(*_OF_THREE, "tildes-and-backticks", "cut-before-closer")
+        "fenced", _THREE, "~~~",
+        not_theirs=(
+            *(*_OF_THREE, "tildes-and-backticks", "cut-before-closer"),
+            "run-before-a-bracket-in-a-broken-call",  # tildes open no inline code, and end nothing there
+        ),
     ),
     "four-backticks": OtherTags("fenced", _THREE, "````", not_theirs=_OF_THREE),
 }  # fmt: skip

@@ -1055,6 +1055,26 @@ def test_a_pattern_of_an_unusual_kind_is_looked_for_in_small_chunks_too():
         assert "".join(event.text for event in events if isinstance(event, Text)) == "a = b, c => 1;  = =>"
 
 
+@pytest.mark.parametrize("broken", ["", " 2"])
+def test_what_opens_a_section_may_close_it(broken):
+    form = Form(opener="%%", closer="{ws}%%", head=r"{name} (?=\{)", body="json", begins="%", alone=False)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    text = f'%%f {{"a": 1{broken}}} %% and %%g {{}} %%'
+    read = parse(text, dialects=own)
+    assert ([call.name for call in read.calls], read.text) == (["g"] if broken else ["f", "g"], " and ")
+    check_chunking(text, dialects=own)
+
+
+def test_what_ends_a_broken_marker_may_begin_the_next():
+    form = Form(head=r"%%% {name} (?=\{)", body="json", tail="{ws}%%%", begins="%")
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    for between, text in (("", " "), ("%%% and ", " and ")):
+        source = f'%%% f {{"a" 1}} {between}%%% g {{}} %%%'
+        read = parse(source, dialects=own)
+        assert ([call.name for call in read.calls], read.text) == (["g"], text)
+        check_chunking(source, dialects=own)
+
+
 def test_a_head_that_is_cut_is_waited_for_where_a_shorter_one_matches():
     long = Form(head=r"<tool> {name}(?=\{)", body="json")
     short = Form(head=r"<(?P<name>to)", body="json")
