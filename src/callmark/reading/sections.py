@@ -184,9 +184,7 @@ class SectionReading(CallReading):
         strict = between is not None
         if not strict and (self._tolerant or section.closes):
             between = section.loose.match(buffer, at)
-            # Of brackets before the end there may be more.
-            unsure = between is None or section.goes_on or between["closer"] is not None
-            if unsure and not self._finished and section.loose.may_match(buffer, at):
+            if not self._finished and section.loose.may_match(buffer, at):  # of brackets there may be more
                 return False
         if between is None:
             bracket = section.bracket.match(buffer, at) if section.bracket is not None and not self._broke else None
