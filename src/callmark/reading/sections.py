@@ -300,12 +300,12 @@ class SectionReading(CallReading):
             return context
         return "code" if contexts.in_code and self._policies.get("code") != "allow" else None
 
-    def _resumes(self, section: Section, resume: Pattern, far: int, limit: int) -> re.Match[str] | None:
+    def _resumes(self, section: Section, resume: Pattern, far: int) -> re.Match[str] | None:
         """Return the first match of `resume` from `_at` on behind which a call is not quoted in what was swallowed."""
         buffer, at = self._buffer, self._at
         found = resume.search(buffer, at, far)
         swallowed: _Swallowed | None = None
-        while found is not None and found.start() <= limit:
+        while found is not None:
             if swallowed is None:
                 swallowed = self._so_far_swallowed().copy()
             between = section.next.match(buffer, found.end())
@@ -403,7 +403,7 @@ class SectionReading(CallReading):
             if section is None or resume is None:
                 found = pattern.search(self._buffer, start, far)
             else:
-                found = self._resumes(section, resume, far, limit)
+                found = self._resumes(section, resume, far)
             if found is not None and found.start() <= limit:
                 tail, end = found.span()
                 return tail, end, number == 0 and end + margin <= len(self._buffer)
