@@ -417,7 +417,7 @@ class SectionReading(CallReading):
         gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
         ahead = end + len(gap) - len(gap.lstrip(BLANKS))
         # It may begin in the tail, or be the fence before which the marker ends.
-        cut = begin < hit and (end < 0 or begin <= ahead) and begin <= max(limit, ahead)
+        cut = begin < hit and begin <= (limit if end < 0 else ahead)
         few = len(buffer) < limit + RECOVERY
         if end < 0 and few and resume is not None and _may_resume(resume, buffer, start, min(limit, hit)):
             cut = True  # what begins at `hit` may stand in the head of the next call
