@@ -100,7 +100,6 @@ class _Broke(NamedTuple):
 
     sound: int  # of the last token, which may have swallowed something
     error: int  # of what is wrong
-    start: int  # from where its end, or the next call of its section, is looked for
     limit: int  # up to where it may begin
     hit: int  # of the next entry
     blank: bool  # whether only blanks stand before what is wrong: it is text then
@@ -336,7 +335,7 @@ class SectionReading(CallReading):
         place = position - self._base
         section = self._opener.section if self._opener is not None else None
         resume = self._resumed_by(section)
-        broke = self._where_it_broke(place, resume)
+        broke = self._where_it_broke(place)
         hit = broke.hit
         tail, end, sure = self._tail_of_broken(broke, section, resume)
         if not self._finished and self._may_end_otherwise(broke, resume, tail, end, sure):
@@ -382,26 +381,25 @@ class SectionReading(CallReading):
         closer = other.match(buffer, error, limit) if other is not None else None
         return closer.end() if closer is not None else end
 
-    def _where_it_broke(self, place: int, resume: Pattern | None) -> _Broke:
+    def _where_it_broke(self, place: int) -> _Broke:
         """Return where the marker broke of which what is at index `place` is wrong."""
         sound = self._at
         error = max(place, sound)  # a value that is wrong was read with its closer
-        start = error if resume is None else sound  # the last token may have swallowed the next call of the list
         hit = self._search.next_entry(self._buffer, max(sound, self._clear - self._base))
         blank = not (self._solid or self._buffer[sound:error].strip(BLANKS))
-        return _Broke(sound, error, start, error + RECOVERY, hit, blank)
+        return _Broke(sound, error, error + RECOVERY, hit, blank)
 
     def _tail_of_broken(self, broke: _Broke, section: Section | None, resume: Pattern | None) -> tuple[int, int, bool]:
         """Return where what ends the marker begins and ends, -1 for nowhere, and whether more text cannot change it."""
         recovery = self._entry.patterns.recovery if resume is None else [resume]
-        _, error, start, limit, hit, _ = broke
-        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, max(hit, error))
+        _, error, limit, hit, _ = broke
+        far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, hit)
         margin = self._entry.patterns.margin if resume is None else 0  # of more text, that what was found is all of it
         if section is not None and section.of_brackets:
             margin = RECOVERY
         for number, pattern in enumerate(recovery):
             if section is None or resume is None:
-                found = pattern.search(self._buffer, start, far)
+                found = pattern.search(self._buffer, error, far)
             else:
                 found = self._resumes(section, resume, far)
             if found is not None and found.start() <= limit:
@@ -412,21 +410,21 @@ class SectionReading(CallReading):
     def _may_end_otherwise(self, broke: _Broke, resume: Pattern | None, tail: int, end: int, sure: bool) -> bool:
         """Return whether more text may tell another end than that from `tail` to `end`; if so, keep what is known."""
         buffer = self._buffer
-        sound, error, start, limit, hit, blank = broke
+        sound, error, limit, hit, blank = broke
         begin = self._search.next_cut(buffer, max(sound, self._clear - self._base))
         gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
         ahead = end + len(gap) - len(gap.lstrip(BLANKS))
         # It may begin in the tail, or be the fence before which the marker ends.
         cut = begin < hit and begin <= (limit if end < 0 else ahead)
         few = len(buffer) < limit + RECOVERY
-        if end < 0 and few and resume is not None and _may_resume(resume, buffer, start, min(limit, hit)):
+        if end < 0 and few and resume is not None and _may_resume(resume, buffer, sound, min(limit, hit)):
             cut = True  # what begins at `hit` may stand in the head of the next call
         if not cut and (hit < len(buffer) or sure or not few):
             return False
-        if not blank and (end < 0 or start == error):
+        if not blank and (end < 0 or resume is None):
             # Up to where something may begin, the last token need not be looked at again.
             swallowed = self._so_far_swallowed() if self._opener is not None else None
-            self._at = max(sound, min(hit, begin, error if start == error else error - _SEPARATED))
+            self._at = max(sound, min(hit, begin, error if resume is None else error - _SEPARATED))
             self._solid = True
             if swallowed is not None:
                 swallowed.go_on(buffer[sound : self._at])
