@@ -359,7 +359,7 @@ class SectionReading(CallReading):
             swallows = swallowed.quotes(self._quoted_in)
         before = self._pieces.text()
         text, place = before + buffer, len(before) + place
-        found_text = word_at(text, place, len(before) + max(end, broke.error + 1), "the end of the text")
+        found_text = word_at(text, place, len(before) + end, "the end of the text")
         self._malformed(end, code, expected, found_text, closed=closed)
         self._broke = self._opener is not None
         self._swallows = swallows
