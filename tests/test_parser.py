@@ -653,6 +653,17 @@ def test_without_a_nonce_a_marker_that_carries_one_is_text():
     assert codes_of(whole("[CALL#7f3a: f()]")) == ["unknown-nonce"]
 
 
+@pytest.mark.parametrize(("nonce", "read"), [(None, [True, False]), ("7f3a", [False, True]), ("7f3b", [False, False])])
+def test_an_opener_may_carry_the_nonce(nonce, read):
+    opener = r"%%(?:#(?P<nonce>\w{4}))?:"
+    form = Form(opener=opener, closer="%%", head=r"{name} (?=\{)", body="json", begins="%", alone=False)
+    own = Dialect(name="own", title="", models="", source="", forms=(form,))
+    for text, expected in zip(["%%:f {}%%", "%%#7f3a:f {}%%"], read, strict=True):
+        parsed = parse(text, dialects=own, nonce=nonce)
+        assert ([call.name for call in parsed.calls], parsed.text) == (["f"], "") if expected else ([], text)
+        check_chunking(text, dialects=own, nonce=nonce)
+
+
 # Tools.
 
 

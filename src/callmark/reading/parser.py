@@ -675,7 +675,7 @@ class Parser(SectionReading):
     def _refusal(self, entry: Entry, found: re.Match[str], context: Context | None) -> Remark | None:
         """Return why a marker is left as text, None if it is read."""
         nonce = found["nonce"] if entry.has_nonce else None
-        if nonce != self._nonce and (entry.kind != "opener" or self._nonce is not None):
+        if nonce != self._nonce:
             return "unknown-nonce", "a marker with another nonce, or with none, is not a call"
         if self._channel == "reasoning" and self._policies.get("reasoning") != "allow":
             return NOTICES["reasoning"]
