@@ -446,11 +446,9 @@ class Parser(SectionReading):
         blanks the model may repeat the tag with which the prompt has opened a thought.
         """
         leads, buffer = self._plan.leads, self._buffer
-        if not self._base and not self._at and buffer[0] == BYTE_ORDER_MARK:
-            self._text_start = self._thought_start = self._at = 1
+        if not self._base and buffer[0] == BYTE_ORDER_MARK:
+            self._text_start = self._at = 1
             self._show(1)
-            if len(buffer) == 1 and not self._finished:
-                return False
         at = self._at
         behind = len(buffer) - len(buffer[at:].lstrip(BLANKS)) if PROMPT in self._thoughts else at
         self._thought_start = self._base + behind
@@ -461,12 +459,11 @@ class Parser(SectionReading):
         elif leads is not None and not self._finished and leads.may_match(buffer, at):
             return False
         elif behind == len(buffer) and not self._finished:
-            hit, cut = self._search.next_entry(buffer, at), self._search.next_cut(buffer, at)
-            if hit > cut or hit > behind:  # a row of one's own may begin with a blank
-                behind = min(behind, cut)
-                self._show(behind)
-                self._contexts.pass_text(buffer[at:behind])
-                self._at = behind
+            stop = min(behind, self._search.next_cut(buffer, at))
+            if self._search.next_entry(buffer, at) > stop:  # a row of one's own may begin with a blank
+                self._show(stop)
+                self._contexts.pass_text(buffer[at:stop])
+                self._at = stop
                 return False
         self._mode = IN_TEXT
         return True
