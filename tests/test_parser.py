@@ -593,6 +593,13 @@ def test_a_limit_that_was_reached_in_a_fence_which_is_text_is_told_of_where_it_i
         assert codes_of(events) == ["marker-in-fence", "too-many-calls"]
 
 
+def test_behind_a_call_over_the_limit_in_a_fence_text_goes_on():
+    text = "[CALL: f()]\n```\n[CALL: g()]\n```\nand more"
+    options = {"contexts": {"fence": "sole"}, "limits": Limits(calls=1)}
+    assert parse(text, **options).text == text.removeprefix("[CALL: f()]")
+    check_chunking(text, **options)
+
+
 @pytest.mark.parametrize(
     ("text", "names", "notices"),
     [
@@ -606,6 +613,8 @@ def test_a_limit_that_was_reached_in_a_fence_which_is_text_is_told_of_where_it_i
         ("```\nlike [CALL: f()]\n```\n", [], ["marker-in-fence"]),
         ("```\n[CALL: f()]\n[CALL: g()]\n```\n", [], ["marker-in-fence", "marker-in-fence"]),
         ("```\n[CALL: f()]\n``` not closed\n", [], ["marker-in-fence"]),
+        ("```\n[CALL: f()]\n```\r", ["f"], []),
+        ("```\n[CALL: f()]\n```\r\r", [], ["marker-in-fence"]),
         ("````\n[CALL: f()]\n```\n", [], ["marker-in-fence"]),
         ("```\n[CALL: f(=)]\n```\n", [], ["marker-in-fence"]),
         ('```\n[CALL: f({"a":\n', [], ["marker-in-fence"]),

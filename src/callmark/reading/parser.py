@@ -692,10 +692,10 @@ class Parser(SectionReading):
         at = self._at
         closing, last = _closing_fence(self._sole)
         alone = closing.match(self._buffer, at) is not None
-        if not alone:
-            if not self._finished and closing.may_match(self._buffer, at):
+        if not alone and closing.may_match(self._buffer, at):
+            if not self._finished:
                 return False
-            alone = self._finished and last.fullmatch(self._buffer, at) is not None
+            alone = last.fullmatch(self._buffer, at) is not None
         kinds = [type(event) for event in self._events]
         if alone and kinds.count(Call) == 1 and Malformed not in kinds:
             self._events = self._sole_events + self._events
@@ -741,11 +741,13 @@ def events_of(
 
 @lru_cache(maxsize=64)
 def _closing_fence(opened: str) -> tuple[Pattern, re.Pattern[str]]:
-    """Return the patterns of what closes the fence behind a call in it: where text follows, and at the text's end."""
+    """Return the patterns of what closes the fence behind a call in it: where text follows, and, of what may still
+    become that, where the text ends.
+    """
     fence = re.escape(opened[0]) + f"{{{len(opened)},}}+"
     blank_lines = r"[ \t]{0,64}+\r?\n(?:[ \t]{0,64}+\r?\n){0,8}+ {0,3}+"
     closing = Pattern(rf"{blank_lines}{fence}[ \t]{{0,64}}+(?=\r?\n)")
-    return closing, re.compile(rf"[ \t\r\n]*+|{blank_lines}{fence}[ \t\r\n]*+")
+    return closing, re.compile(rf"[ \t\r\n]*+(?:{fence}[ \t\r]*+)?")
 
 
 def _is_told_of_behind(entry: Entry) -> bool:
