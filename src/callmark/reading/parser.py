@@ -638,7 +638,7 @@ class Parser(SectionReading):
             if mentioned >= 0:
                 self._mentioned = mentioned
                 return False
-        if way == "opens" and PROMPT in thoughts and self._base + found.start() == self._thought_start:
+        if way == "opens" and self._base + found.start() == self._thought_start:
             thoughts.clear()  # the model repeats the tag that the prompt has opened
         self._show(found.start())
         if way is not None:
