@@ -70,14 +70,22 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         for ours in of(rows, "stream", reader=reader):
             goal = 7.0 if ours["workload"] == "dense" else 4.0
             yield row(f"stream{mark}, {ours['workload']}, {ours['spelling']}: x emit", ours.get("x floor"), goal)
+    def against(part: str, peer: Row, goal: float) -> Iterator[Row]:
+        workload, spelling = peer["workload"], peer["spelling"]
+        compiled = of(rows, part, workload=workload, spelling=spelling, reader=COMPILED)
+        theirs = peer.get("x callmark")
+        for mark, share in (("", 1.0), *((", compiled", ours.get("x callmark")) for ours in compiled)):
+            figure = None if theirs is None or share is None else theirs / share
+            title = f"{part}{mark}, {workload}, {spelling}: times as fast"
+            yield row(title, figure, goal, least=True, of_whom=peer["reader"])
+
     for workload, spelling in dict.fromkeys((one["workload"], one["spelling"]) for one in of(rows, "whole")):
         peer = fastest(of(rows, "whole", workload=workload, spelling=spelling), python=True)
         if peer is not None:
-            title = f"whole, {workload}, {spelling}: times as fast"
-            yield row(title, peer["x callmark"], 4, least=True, of_whom=peer["reader"])
+            yield from against("whole", peer, 4)
     peer = fastest(of(rows, "stream", workload="prose"), python=True)
     if peer is not None:
-        yield row("stream, prose: times as fast", peer["x callmark"], 15, least=True, of_whom=peer["reader"])
+        yield from against("stream", peer, 15)
     for workload, spelling, reader, goal in (
         ("argument of 1 KB", "hermes", "sglang hermes", 300.0),
         ("argument of 10 KB", "hermes", "sglang hermes", 3000.0),
@@ -85,8 +93,7 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         ("argument of 10 KB", "qwen_xml", "vllm qwen3_coder", 30.0),
     ):
         for peer in of(rows, "stream", workload=workload, spelling=spelling, reader=reader):
-            yield row(f"stream, {workload}, {spelling}: times as fast", peer.get("x callmark"), goal, least=True,
-                      of_whom=reader)  # fmt: skip
+            yield from against("stream", peer, goal)
     stopped = [one for one in of(rows, "growth") if "stopped" in str(one.get("verdict", one.get("")))]
     for column, title in (("exponent", "the worst exponent"), ("last 16x", "the worst over the last factor of 16")):
         grown = [one for one in of(rows, "growth") if not math.isnan(one.get(column) or math.nan)]
@@ -170,8 +177,9 @@ def readme(rows: list[Row]) -> str:
             cells += [_figure(ours, speed), _figure(ours, "x floor")]
             cells += [_figure(alone, "x floor")] * (part == "whole") + [_figure(compiled, "x floor")]
         lines.append(f"| {workload} | `{spelling}` | {' | '.join(cells)} |")
+    title = "How many times as long as callmark in Python a peer takes, and its own compiled engine, whole texts:"
     peers = [
-        *_peer_table(rows, "whole", "How many times as long as callmark a peer takes, whole texts:"),
+        *_peer_table(rows, "whole", title),
         *_peer_table(rows, "stream", "The same, streamed in chunks of 4 characters:"),
     ]
     if peers:
@@ -189,10 +197,10 @@ def readme(rows: list[Row]) -> str:
 
 
 def _peer_table(rows: list[Row], part: str, title: str) -> list[str]:
-    chosen = [row for row in rows if row.get("part") == part and _is_peer(row)]
+    chosen = [row for row in rows if row.get("part") == part and (_is_peer(row) or row["reader"] == COMPILED)]
     lines: list[str] = []
-    for spelling in dict.fromkeys(row["spelling"] for row in chosen):
-        mine = [row for row in chosen if row["spelling"] == spelling]
+    for spelling in dict.fromkeys(row["spelling"] for row in chosen if _is_peer(row)):
+        mine = sorted((row for row in chosen if row["spelling"] == spelling), key=lambda row: row["reader"] != COMPILED)
         workloads = list(dict.fromkeys(row["workload"] for row in mine))
         lines += ["", f"| `{spelling}` | " + " | ".join(workloads) + " |", "|---|" + "---:|" * len(workloads)]
         for reader in dict.fromkeys(row["reader"] for row in mine):

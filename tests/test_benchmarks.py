@@ -1428,15 +1428,17 @@ def test_a_comparison_lets_each_side_begin_in_turn_and_counts_what_one_read_take
     assert compare._valgrind(Path(), "call", "dense", "whole", 0) == 7
 
 
-def rows() -> list[dict]:
-    def row(reader: str, verdict: str, times: float, part: str = "whole", workload: str = "dense", **more) -> dict:
-        return {"part": part, "workload": workload, "spelling": "hermes", "reader": reader, "verdict": verdict,
-                "MB/s": 8.0, "x callmark": times, "x floor": 6.0 * times, "x floor, least": 5.0, "x floor, most": 7.0,
-                "spread": 0.1,
-                "ns/chunk": 400.0, "median seconds": 0.01 * times, "calls": 100, "x callmark, least": times,
-                "x callmark, most": times,
-                "chunk": None if part == "whole" else "4", "seconds": [0.01], "characters": 80_000, **more}  # fmt: skip
+def row_of(reader: str, verdict: str, times: float, part: str = "whole", workload: str = "dense", **more) -> dict:
+    return {"part": part, "workload": workload, "spelling": "hermes", "reader": reader, "verdict": verdict,
+            "MB/s": 8.0, "x callmark": times, "x floor": 6.0 * times, "x floor, least": 5.0, "x floor, most": 7.0,
+            "spread": 0.1,
+            "ns/chunk": 400.0, "median seconds": 0.01 * times, "calls": 100, "x callmark, least": times,
+            "x callmark, most": times,
+            "chunk": None if part == "whole" else "4", "seconds": [0.01], "characters": 80_000, **more}  # fmt: skip
 
+
+def rows() -> list[dict]:
+    row = row_of
     stream = {"part": "stream", "workload": "argument of 1 KB", "spread": 0.3}
     return [
         {"part": "conditions", "commit": "abc", "python": "CPython 3", "machine": "one", "load": [0.5], "quick": False,
@@ -1470,6 +1472,21 @@ def test_a_wrong_peer_is_never_the_fastest():
     assert goals["whole, dense, hermes: x floor"][""] == "MISS"
     assert goals["stream, argument of 1 KB, hermes: times as fast"][""] == "MISS"
     assert goals["recovery: share found"]["measured"] == 0.9
+
+
+def test_the_compiled_engine_is_compared_with_peers_too():
+    stream = {"part": "stream", "workload": "argument of 1 KB"}
+    compiled = row_of(contests.COMPILED, "right", 0.5, **stream)
+    goals = {row["goal"]: row for row in figures.targets([*rows(), compiled])}
+    told = goals["stream, compiled, argument of 1 KB, hermes: times as fast"]
+    assert (told["measured"], told["asked"], told[""]) == (500, ">= 300", "ok")
+    assert goals["stream, argument of 1 KB, hermes: times as fast"]["measured"] == 250
+    stopped = [*rows(), compiled | {"x callmark": None}]
+    goals = {row["goal"]: row for row in figures.targets(stopped)}
+    assert goals["stream, compiled, argument of 1 KB, hermes: times as fast"][""] == ""
+    lines = figures.readme([*rows(), compiled]).splitlines()
+    place = lines.index("| callmark, compiled | 0.50 |")
+    assert lines[place + 1] == "| sglang hermes | 250 |"  # above the peers
 
 
 def test_where_callmark_is_wrong_it_has_no_speed_there():
