@@ -226,7 +226,7 @@ class SectionReading(CallReading):
                     break  # what was swallowed opens code, say, in which this head stands
                 self._swallows = False
                 self._between = True
-                if head.kind == "head" and found.end() < len(buffer) and not self._mended:
+                if head.kind == "head" and not self._mended:
                     end = self._read_at_once(head, found)
                     if end >= 0:
                         self._at = end
