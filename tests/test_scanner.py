@@ -66,6 +66,13 @@ def test_hops_find_what_searching_finds(text):
     assert entries(PLANS[1], text) == entries(PLANS[0], text)
 
 
+def test_hops_give_way_to_searching_where_much_only_looks_like_an_entry():
+    text = "<tool_x " * 100 + '<tool_call>{'
+    with patch.object(Hops, "next", autospec=True, side_effect=Hops.next) as hop:
+        assert entries(PLANS[1], text) == entries(PLANS[0], text) != []
+    assert 4 <= hop.call_count < 20
+
+
 def test_a_process_searches_before_it_learns_to_hop():
     places = Hops("<", str.isalpha)
     assert [places.waits(characters.PATIENCE - 1), places.waits(1), places.waits(1)] == [True, True, False]

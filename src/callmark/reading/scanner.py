@@ -27,6 +27,7 @@ from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
 
 _NOWHERE: Final = sys.maxsize
+_MISSES: Final = 4  # places that only looked like an entry: where there are so many, `re` passes them by sooner
 TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
 
 _REASONING: Final = Dialect(
@@ -323,6 +324,7 @@ class _Cursor:
     def _hop(self, hops: Hops, buffer: str, at: int, end: int) -> int:
         begins = self._sign.start.match
         index = hops.next(buffer, at, end)
+        misses = 0
         while index >= 0:
             if index > at:
                 self.match = match = self._first(buffer, index)
@@ -330,6 +332,9 @@ class _Cursor:
                     return index
             if begins(buffer, index) is not None:
                 return index
+            misses += 1
+            if misses == _MISSES:
+                return self._search(buffer, index, end)
             index = hops.next(buffer, index + 1, end)
         return end
 
