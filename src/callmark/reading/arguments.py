@@ -62,8 +62,8 @@ class ArgumentsReader(ValueReader):
     """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
 
     __slots__ = (
-        "_begun", "_bind", "_bound", "_given", "_held", "_held_kind", "_key", "_names", "_object", "_separator",
-        "_single",
+        "_begun", "_bind", "_bound", "_encoded", "_given", "_held", "_held_kind", "_key", "_names", "_object",
+        "_separator", "_single",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms) -> None:
@@ -78,6 +78,7 @@ class ArgumentsReader(ValueReader):
         self._bound = 0  # how many positional values were bound
         self._held: list[str] | None = None  # an argument that may turn out to be a key
         self._held_kind = ""  # its delimiter, "" for a word
+        self._encoded = -1  # position of a string that may be meant as all of the arguments
         self._key = ""  # of the value that is read; also of a held one, if it is bound
         self._given: set[str] = set()
         self._separator = -1  # position of the comma before an argument
@@ -236,10 +237,10 @@ class ArgumentsReader(ValueReader):
         return word in _ELLIPSES or not is_text
 
     def _check_object(self, string: str) -> None:
-        """A positional string of JSON may be meant as all of the arguments: its first key is a parameter of theirs."""
+        """A string of JSON, alone, is meant as all of the arguments where its first key is a parameter of theirs."""
         first = _ENCODED(string) if self._bind and not self._bound else None
         if first is not None and first[1] in self._names:
-            self._fault("bad-arguments", "an object, the arguments", self.sound, self.sound + 1)
+            self._encoded = self.sound
 
     def _declared(self) -> Types | None:
         return self._parameters.declared(self._key) if self._parameters is not None else None
@@ -309,6 +310,8 @@ class ArgumentsReader(ValueReader):
         if frame == "R":
             if not self._settle(at, last=True):
                 return at
+            if self._encoded >= 0 and len(self._given) == 1:
+                self._fault("bad-arguments", "an object, the arguments", self._encoded, self._encoded + 1)
             if not self._single:
                 self.out.append("}" if self._begun else "{}")
         return super()._close(frame, at, base, written=written)
