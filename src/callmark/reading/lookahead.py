@@ -43,10 +43,11 @@ KEY_PATTERN: Final = r"[$@\-]?+[^\W\d][\w.\-]{0,127}+"
 """What a key without quotes looks like. With a sign before it are those of OData and JSON-LD, and commands' options."""
 MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,32}}+){{0,8}}+"
 """The same where tolerant reading takes it: backslashes before underscores are those of Markdown."""
-_QUOTED_KEY: Final = (
+_QUOTED: Final = (
     r"""(?:"(?:[^"\\\r\n(){}\[\]<]|\\[^\r\n]){0,128}+"|'[^'\\\r\n(){}\[\]<]{0,128}+'"""
-    r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])" + _ANY_WS + "[:：=＝]"
+    r"|[“”„][^“”„\"\r\n(){}\[\]<]{0,128}+[“”\"]|[‘’][^‘’'\r\n(){}\[\]<]{0,128}+[‘’'])"
 )
+_QUOTED_KEY: Final = f"{_QUOTED}{_ANY_WS}[:：=＝]"
 _COMMENT: Final = r"(?:/[/*]|#)"
 _LITERAL: Final = "(?:true|false|null|True|False|None)"
 _ITEM: Final = (
@@ -84,10 +85,9 @@ COMMENT_AND_END: Final = Pattern(rf"{_REMARK}[)）]")
 CALL_BEGUN: Final = Pattern(rf"\({_ANY_WS}(?:\)|{MARKED_KEY}{_ANY_WS}=[^=])")
 """What stands behind the name of a call in a list of them."""
 
-_LISTED_MEMBER: Final = f"{LISTING}{_ANY_WS}{_QUOTED_KEY}"
-_LISTED_PAIR: Final = (
-    rf"{_LISTED_MEMBER}|{LISTING}{_ANY_WS}{MARKED_KEY}{_ANY_WS}(?:[=＝]|[:：]{_ANY_WS}(?:{_QUOTE}|[\[{{0-9\-]))"
-)
+_VALUE_BEGUN: Final = rf"{_ANY_WS}(?:[=＝]|[:：]{_ANY_WS}(?:{_QUOTE}|[\[{{0-9\-]|{_LITERAL}))"
+_LISTED_MEMBER: Final = f"{LISTING}{_ANY_WS}{_QUOTED}{_VALUE_BEGUN}"
+_LISTED_PAIR: Final = f"{_LISTED_MEMBER}|{LISTING}{_ANY_WS}{MARKED_KEY}{_VALUE_BEGUN}"
 _STRING_ENDED: Final = {
     quote: rf"{_ANY_WS}(?:(?:[;；、|]|[}}\])]{_ANY_WS},){_ANY_WS}{quote}"
     rf"|:{_ANY_WS}(?:[{quote}{{\[]|{_A_SCALAR}{_ANY_WS}[,}}\])]))"
