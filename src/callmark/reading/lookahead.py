@@ -101,10 +101,10 @@ ANOTHER: Final = {
 member in a list, or a closer of another kind. Python puts single-quoted strings together without a sign."""
 QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_ANY_WS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
-COLON_AND_WORD: Final = Pattern(rf"[:：](?:[ \t]{{1,64}}+[^ \t\r\n,)]|[{_CURLY_QUOTES}])")
+COLON_AND_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|[“„‘])")
 COLON_AND_ANY_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|/[^/]|[^/ \t\r\n,)])")
-"""What shows in an argument list that a colon stands for an equals sign: a quote, or a word behind a blank. The same
-behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
+"""What shows in an argument list that a colon stands for an equals sign: an opening quote, or a word behind a blank.
+The same behind the name of a parameter, where only two slashes, as a URL has them, show that it is none."""
 WIDE_OPENING: Final = Pattern(rf"[｛［]{_ANY_WS}(?:{_QUOTE}|[｝］}}\]])")
 _NEXT_PAIR: Final = rf"[;；、.。&|+]{_ANY_WS}[^\W\d][\w.\-]{{0,63}}+{_FEW}[=＝:：]{_FEW}"
 _CONTENT: Final = rf"[^\s\"'{_CURLY_QUOTES}+,;.&|)\]}}<>]"
