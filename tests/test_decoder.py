@@ -36,6 +36,8 @@ def read(text, nesting=NESTING, **options):
 @example('\\":')
 @example('\\\\":')
 @example('" :')
+@example('"a"  : 1')
+@example('  :')
 def test_colons_behind_keys_are_counted_as_the_pattern_finds_them(text):
     assert decoder._key_colons(text) == len(decoder._KEY_COLONS(text))
 
