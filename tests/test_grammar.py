@@ -286,6 +286,10 @@ CANONICAL = {
         f"{WEATHER_JSON}]]></args_json>\n</function_call>\n</function_calls>"
     ],
     "fenced": [f"```tool_call\n{WEATHER_ENVELOPE}\n```", f"```json\n{TIME_ENVELOPE}\n```"],
+    "fenced, with a type": [
+        f'```json\n{{"type": "function", "name": "get_weather", "parameters": {WEATHER_JSON}}}\n```',
+        f'```json\n{{"type": "function", "function": "get_time", "arguments": {TIME_JSON}}}\n```',
+    ],
     "react": [f"Action: get_weather\nAction Input: {WEATHER_JSON}", f"Action: get_time\nAction Input: {TIME_JSON}"],
 }
 
