@@ -44,9 +44,9 @@ def convert(
 
     Calls with nothing but white space between them are written as one group. A marker that cannot be read stays as it
     is, with what opens and closes its section if no call is in it, and so does one that is no call where it stands.
-    What is returned has the same calls when the other dialect is
-    listened for, no more and no fewer. Raises UsageError where that cannot be: the other dialect cannot express a call,
-    or has one where the text has none; the message says where. Cost: reading the text, and what is written.
+    What is returned has the same calls when the other dialect is listened for, no more and no fewer. Raises UsageError
+    where that cannot be: the other dialect cannot express a call, or has one where the text has none; the message says
+    where. Cost: reading the text, and what is written.
     """
     target = selected(to)
     options = wanted_again({"tools": tools, "contexts": contexts})
