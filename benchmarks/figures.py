@@ -53,6 +53,15 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         return {"goal": goal, "measured": figure, "asked": f"{'>=' if least else '<='} {bound:,g}", "against": of_whom,
                 "": "" if met is None else "ok" if met else "MISS"}  # fmt: skip
 
+    def against(part: str, peer: Row, goal: float) -> Iterator[Row]:
+        workload, spelling = peer["workload"], peer["spelling"]
+        compiled = of(rows, part, workload=workload, spelling=spelling, reader=COMPILED)
+        theirs = peer.get("x callmark")
+        for mark, share in (("", 1.0), *((", compiled", ours.get("x callmark")) for ours in compiled)):
+            figure = None if theirs is None or share is None else theirs / share
+            title = f"{part}{mark}, {workload}, {spelling}: times as fast"
+            yield row(title, figure, goal, least=True, of_whom=peer["reader"])
+
     for reader, mark in ((CALLMARK, ""), (COMPILED, ", compiled")):
         for ours in of(rows, "whole", reader=reader):
             if "median seconds" not in ours:
@@ -70,15 +79,6 @@ def targets(rows: list[Row]) -> Iterator[Row]:
         for ours in of(rows, "stream", reader=reader):
             goal = 7.0 if ours["workload"] == "dense" else 4.0
             yield row(f"stream{mark}, {ours['workload']}, {ours['spelling']}: x emit", ours.get("x floor"), goal)
-    def against(part: str, peer: Row, goal: float) -> Iterator[Row]:
-        workload, spelling = peer["workload"], peer["spelling"]
-        compiled = of(rows, part, workload=workload, spelling=spelling, reader=COMPILED)
-        theirs = peer.get("x callmark")
-        for mark, share in (("", 1.0), *((", compiled", ours.get("x callmark")) for ours in compiled)):
-            figure = None if theirs is None or share is None else theirs / share
-            title = f"{part}{mark}, {workload}, {spelling}: times as fast"
-            yield row(title, figure, goal, least=True, of_whom=peer["reader"])
-
     for workload, spelling in dict.fromkeys((one["workload"], one["spelling"]) for one in of(rows, "whole")):
         peer = fastest(of(rows, "whole", workload=workload, spelling=spelling), python=True)
         if peer is not None:
