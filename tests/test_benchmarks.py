@@ -1438,23 +1438,22 @@ def row_of(reader: str, verdict: str, times: float, part: str = "whole", workloa
 
 
 def rows() -> list[dict]:
-    row = row_of
     stream = {"part": "stream", "workload": "argument of 1 KB", "spread": 0.3}
     return [
         {"part": "conditions", "commit": "abc", "python": "CPython 3", "machine": "one", "load": [0.5], "quick": False,
          "command": "python -m benchmarks whole --seed 3"},
-        row(CALLMARK, "right", 1), row("floor", "floor", 0.1), row("sglang hermes", "right", 5),
-        row("vllm hermes", "wrong: 1 of 2 calls", 0.5), row("agent-tool-parser (Rust)", "right", 2),
-        row(CALLMARK, "right", 1, **stream), row("sglang hermes", "right", 250, **stream),
-        {**row("ai-sdk hermes (node)", "> 20 s", 1, **stream), "x callmark": None, "seconds": []},
-        {**row("vllm hermes", "not run: about 13 s, as it grows", 1, **stream), "x callmark": None, "seconds": []},
+        row_of(CALLMARK, "right", 1), row_of("floor", "floor", 0.1), row_of("sglang hermes", "right", 5),
+        row_of("vllm hermes", "wrong: 1 of 2 calls", 0.5), row_of("agent-tool-parser (Rust)", "right", 2),
+        row_of(CALLMARK, "right", 1, **stream), row_of("sglang hermes", "right", 250, **stream),
+        {**row_of("ai-sdk hermes (node)", "> 20 s", 1, **stream), "x callmark": None, "seconds": []},
+        {**row_of("vllm hermes", "not run: about 13 s, as it grows", 1, **stream), "x callmark": None, "seconds": []},
         {"part": "recovery", "dialect": "call", "found": "9/10"},
         {"part": "next", "spelling": "call", "reader": CALLMARK, "already": 1000, "us/chunk": 1.0, "verdict": ""},
         {"part": "next", "spelling": "call", "reader": CALLMARK, "already": 10_000, "us/chunk": 1.0, "verdict": ""},
         {"part": "memory", "way": "whole", "reader": CALLMARK, "x text": 2.0, "characters": 2000, "verdict": "right"},
-        row(CALLMARK, "found", 1, part="hostile", way="whole"),
-        row("vllm hermes", "lost", 1, part="hostile", way="stream"),
-        row(CALLMARK, "right", 1, part="sizes") | {"chunk": "16"},
+        row_of(CALLMARK, "found", 1, part="hostile", way="whole"),
+        row_of("vllm hermes", "lost", 1, part="hostile", way="stream"),
+        row_of(CALLMARK, "right", 1, part="sizes") | {"chunk": "16"},
         {"part": "correctness", "format": "hermes", "reader": "callmark", "calls": "3/3", "stream": "", "splits": "",
          "clean": "3/3", "calls share": 1.0, "stream share": None, "splits share": None, "clean share": 0.5},
     ]  # fmt: skip
