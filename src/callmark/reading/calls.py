@@ -101,7 +101,7 @@ class CallReading:
         self._salvages = tolerance == "salvage"
         self._tools = tools
         self._limits = limits
-        self._room = limits.arguments
+        self._room = limits.arguments  # these three are asked for by each call: a look-up in a struct costs more
         self._nesting = limits.nesting
         self._digits = limits.digits
         self._search = Search(plan)

@@ -39,9 +39,9 @@ def _holds_long_run(text: str) -> bool:
 
 
 class Short:
-    """A search by `re`, with a short way for short texts in which none of some characters stand.
+    """A search by `re` that need not begin where a short text holds none of the characters with which a match begins.
 
-    `signs` is the pattern of the one with which each match begins.
+    `signs` is the pattern of such a character.
     """
 
     __slots__ = ("_is_sign", "_search")
@@ -53,18 +53,18 @@ class Short:
     def search(self, text: str) -> object:
         """Return what the search finds, None for nothing."""
         size = len(text)
-        if size <= _SHORT:
-            is_sign = self._is_sign
-            for at in range(size):
-                code = ord(text[at])
-                if code >= 128 or is_sign[code]:
-                    return self._search(text)
-            return None
-        return self._search(text)
+        if size > _SHORT:
+            return self._search(text)
+        is_sign = self._is_sign
+        for at in range(size):
+            code = ord(text[at])
+            if code >= 128 or is_sign[code]:
+                return self._search(text)
+        return None
 
 
 def short(signs: str, search: Callable[[str], object]) -> Callable[[str], object]:
-    """Return the search, in the compiled engine with the short way of `Short`."""
+    """Return the search; in the compiled engine that of `Short`."""
     return Short(signs, search).search if COMPILED else search
 
 

@@ -724,7 +724,10 @@ def events_of(
     nonce: str | None,
     limits: Limits | None,
 ) -> Sequence[Event]:
-    """Return the events of a whole text: see `parse`. Here, as the compiled engine makes its own parser sooner."""
+    """Return the events of a whole text, with the options of `parse`.
+
+    It stands here because the compiled engine makes a parser sooner where nobody else hands the options over by name.
+    """
     parser = Parser(
         dialects=dialects,
         tools=tools,

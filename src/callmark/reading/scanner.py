@@ -51,7 +51,8 @@ class Plan:
                 a mark of the byte order
     signs       what to look for, for each such character; `signs_in_ascii`: for those of ASCII
     two         the characters of ASCII where they are two, which are sooner looked for one by one; else "" twice
-    any         finds a character with which an entry may begin; without one, a chunk is plain text; `stops`: the same
+    any         finds a character with which an entry may begin; without one, a chunk is plain text; `stops`: the same,
+                sooner told of a short chunk
     others      rows that are not registered
     thoughts    the kind of thought that a tag opens or ends, by its pattern; `answers`: the tags that begin an answer,
                 `of_one_kind`, as those of one model are

@@ -33,7 +33,8 @@ MISTRAL = Dialect(
         Form(
             head=_MISTRAL_ARGS + "{object}",
             loose_heads=(
-                r"\[TOOL_CALLS\]{ws}{name}{ws}\({ws}\)(?:{ws}\[ARGS\]{ws}|[ \t]{0,8}+)(?=\{)",  # they stand behind it
+                # With parentheses that hold nothing before them.
+                r"\[TOOL_CALLS\]{ws}{name}{ws}\({ws}\)(?:{ws}\[ARGS\]{ws}|[ \t]{0,8}+)(?=\{)",
                 rf"\[TOOL_CALLS\]{{ws}}(?P<nameless>{NO_NAME_BEGINS}[^\[\]{{}}\r\n]{{0,63}}+)\[ARGS\]{{ws}}(?=\{{)",
             ),
             body="json",
