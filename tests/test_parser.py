@@ -60,6 +60,7 @@ from callmark.reading import scanner
 from callmark.reading.closers import DEPTH, Endings
 from callmark.reading.contexts import Contexts
 from callmark.reading.diagnosis import message_parts
+from callmark.reading.entries import stray
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
 from callmark.reading.matching import HOLD_LIMIT, Pattern, Remembered
@@ -2122,3 +2123,12 @@ def test_the_text_that_closes_a_marker_is_all_that_its_pattern_takes(behind):
         found = parts.closing.match(parts.closer + behind)
         assert found is not None, parts.form
         assert found.end() == len(parts.closer), parts.form
+
+
+def test_what_may_stand_once_too_often_begins_with_a_character_that_is_looked_for():
+    rows = [(row, form) for row in callmark.dialects() for form in (*row.forms, *row.variants)]
+    strays = [found for row, form in rows if (found := stray(row, form)) is not None]
+    assert {found.begins for found in strays} == {")", " \t\r\n<[", " \t\r\n<[}"}
+    for found in strays:
+        taken = {char for char in map(chr, range(128)) if found.may_follow(f"{char}<") is not None}
+        assert taken == {*found.begins}
