@@ -80,22 +80,28 @@ def test_a_process_searches_before_it_learns_to_hop():
 
 def test_hops_ask_once_about_what_stands_behind_a_sign():
     asked: list[str] = []
-    places = Hops("<", lambda text: bool(asked.append(text)) or "<ab".startswith(text[:3]))
-    assert [places.next(text, 0, len(text)) for text in ("<x <x <abc <abc", "<abc", "<xabc", "<abd", "<a")] == [
-        6, 0, -1, 0, 0,
-    ]  # fmt: skip
-    assert places.next("<abc", 0, 4) == 0
-    assert asked == ["<x", "<a", "<abc", "<abd", "<a"]
+    places = Hops("<", lambda text: bool(asked.append(text)) or "<abé".startswith(text))
+    texts = "<x <x <aé <abé <abé", "<abé", "<xabé", "<abd <aé <", "<a", "<ab"
+    assert [places.next(text, 0, len(text)) for text in texts] == [10, 0, -1, 9, 0, 0]
+    assert asked == ["<x", "<a", "<aé ", "<ab", "<abé", "<abd"]
     assert places.next("<ab", 1, 3) == -1
     assert places.next("  <abc", 0, 2) == -1
 
 
 def test_hops_ask_about_so_many_beginnings_and_take_others_for_possible():
     asked: list[str] = []
-    places = Hops("<", lambda text: bool(asked.append(text)) or len(text) == 2)
-    many = "".join(f"<{letter}{number:02}" for letter in "abcdefghijklmnop" for number in range(100))
-    assert places.next(many, 0, len(many)) == 1024 * len("<a00")
-    assert len(asked) == 1024 + len("abcdefghijk")
+    places = Hops("<", lambda text: bool(asked.append(text)) or not text.endswith("0"))
+    letters = [chr(ord("A") + number) for number in range(35)]
+    assert [places.next(f"<{letter}0", 0, 3) for letter in letters] == [-1] * 31 + [0] * 4
+    assert len(asked) == 2 * 31 + 4
+
+
+def test_hops_ask_about_so_many_beginnings_of_other_characters():
+    asked: list[str] = []
+    places = Hops("<", lambda text: bool(asked.append(text)))
+    many = "".join(f"<{letter}{number:02}" for letter in "áéíóúàèìòùâêîôû" for number in range(100))
+    assert places.next(many, 0, len(many)) == 1024 * len("<é00")
+    assert len(asked) == 1024
 
 
 @given(st.text("`~a\n", max_size=12) | hostile_texts)

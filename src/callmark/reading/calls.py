@@ -258,13 +258,14 @@ class CallReading:
             keys=reader.keys,
         )
 
-    def _read_at_once(self, entry: Entry, found: re.Match[str]) -> int:
+    def _read_at_once(self, entry: Entry, found: re.Match[str], start: int) -> int:
         """Read a call that is there to its end, where `fast` knows how: the closing literal is a first guess at it.
 
-        Returns the index behind the call, -1 where it was not read: then the incremental readers decide.
+        `start` is where `found` begins. Returns the index behind the call, -1 where it was not read: then the
+        incremental readers decide.
         """
         buffer = self._buffer
-        start, at = found.span()
+        at = found.end()
         if at >= len(buffer) or self._missed > self._base + at + _MISSED:
             return -1
         guess = -1
@@ -278,7 +279,7 @@ class CallReading:
         name = found["name"] if entry.has_name else ""
         value = None
         if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= COUNTED and (
-            found.lastgroup != "empty"  # such a marker is complete, whatever comes behind it
+            not entry.has_empty or found.lastgroup != "empty"  # such a marker is complete, whatever comes behind it
         ):
             source = json = buffer[at:guess]
             try:

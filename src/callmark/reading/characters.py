@@ -17,10 +17,12 @@ _SHORT: Final = 32  # characters: about where `re` is as fast
 _UNKNOWN: Final = 0
 _NEVER: Final = 1
 _MAYBE: Final = 2
+_ROWS: Final = 3
 PATIENCE: Final = 262_144
 """Characters that are searched by `re` first: to learn what stands behind signs takes as long as some megabytes."""
 _LOOKED_AT: Final = 4  # characters, the sign among them: few of what is no entry look like one so far
-_REMEMBERED: Final = 1024  # beginnings of so many characters; any other may be one
+_REMEMBERED_ROWS: Final = 32  # any other text may be one
+_REMEMBERED: Final = 1024
 
 
 def has_long_run(text: str) -> bool:
@@ -74,13 +76,15 @@ class Hops:
     `may_begin` tells of a text whether an entry begins with it, or may with more text.
     """
 
-    __slots__ = ("_begins", "_may_begin", "_patience", "_second", "_sign")
+    __slots__ = ("_begins", "_may_begin", "_patience", "_rows", "_sign")
 
     def __init__(self, sign: str, may_begin: Callable[[str], bool]) -> None:
         self._sign = sign
         self._may_begin = may_begin
-        self._second = bytes(128)  # what is known of each character of ASCII behind the sign
-        self._begins: dict[str, bool] = {}
+        # For each text that has been met, the sign first: what each character of ASCII behind it makes of it, which is
+        # one of the three above, or the number of the next text's row behind these.
+        self._rows = [bytes(128)]
+        self._begins: dict[str, bool] = {}  # the same for texts with other characters
         self._patience = PATIENCE
 
     def waits(self, characters: int) -> bool:
@@ -93,28 +97,49 @@ class Hops:
     def next(self, buffer: str, at: int, end: int) -> int:
         """Return the next such index from `at` and before `end`, -1 for none."""
         sign = self._sign
-        last = len(buffer) - 1
+        rows = self._rows
+        size = len(buffer)
         index = buffer.find(sign, at, end)
-        while index >= 0 and index < last:
-            code = ord(buffer[index + 1])
-            known = self._second[code] if code < 128 else _MAYBE
-            if known == _UNKNOWN:
-                known = self._learn(code)
-            if known == _MAYBE and self._begins_there(buffer[index : index + _LOOKED_AT]):
+        while index >= 0:
+            place = index + 1
+            last = index + _LOOKED_AT
+            if last > size:
+                last = size
+            known = _ROWS
+            while place < last:
+                code = ord(buffer[place])
+                place += 1
+                if code >= 128:
+                    known = self._in_other(buffer[index : index + _LOOKED_AT])
+                    break
+                row = known - _ROWS
+                known = rows[row][code]
+                if known == _UNKNOWN:
+                    known = self._learn(row, buffer[index:place])
+                if known < _ROWS:
+                    break
+            if known != _NEVER:
                 return index
             index = buffer.find(sign, index + 1, end)
         return index
 
-    def _learn(self, code: int) -> int:
-        known = _MAYBE if self._may_begin(self._sign + chr(code)) else _NEVER
-        self._second = self._second[:code] + bytes((known,)) + self._second[code + 1 :]
+    def _learn(self, row: int, text: str) -> int:
+        if not self._may_begin(text):
+            known = _NEVER
+        elif len(text) == _LOOKED_AT or len(self._rows) == _REMEMBERED_ROWS:
+            known = _MAYBE
+        else:
+            known = _ROWS + len(self._rows)
+            self._rows.append(bytes(128))
+        code = ord(text[-1])
+        self._rows[row] = self._rows[row][:code] + bytes((known,)) + self._rows[row][code + 1 :]
         return known
 
-    def _begins_there(self, text: str) -> bool:
+    def _in_other(self, text: str) -> int:
         begins = self._begins.get(text)
         if begins is None:
             if len(self._begins) >= _REMEMBERED:
-                return True
+                return _MAYBE
             begins = self._may_begin(text)
             self._begins[text] = begins
-        return begins
+        return _MAYBE if begins else _NEVER

@@ -547,7 +547,7 @@ class Parser(SectionReading):
                 self._events.append(_text(_span(base + start, base + hit), shown, self._channel))
                 self._shown = hit
             if kind == "head" and not self._sole:
-                at = self._read_at_once(entry, found)
+                at = self._read_at_once(entry, found, hit)
                 if at >= 0:
                     self._shown = passed = at
                     hit = -1

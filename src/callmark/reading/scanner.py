@@ -28,6 +28,7 @@ from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
 
 _NOWHERE: Final = sys.maxsize
+_NEAR: Final = 64  # characters: where calls stand closer, what looks like one mostly is one
 _MISSES: Final = 4  # places that only looked like an entry: where there are so many, `re` passes them by sooner
 TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
 
@@ -299,10 +300,11 @@ class _Cursor:
         """Find it between the indexes `at` and `end`; `end` for none."""
         index = buffer.find(self._char, at, end)
         if index >= 0:
-            self.match = match = self._first(buffer, index)
-            if match is not None:
-                self.index = index
-                return index
+            if index - at < _NEAR:
+                self.match = match = self._first(buffer, index)
+                if match is not None:
+                    self.index = index
+                    return index
             hops = self._sign.hops
             if hops is None or hops.waits(end - index):
                 index = self._search(buffer, index, end)
@@ -315,6 +317,9 @@ class _Cursor:
         return end
 
     def _search(self, buffer: str, at: int, end: int) -> int:
+        self.match = match = self._first(buffer, at)
+        if match is not None:
+            return at
         found = self._sign.start.search(buffer, at, end + HOLD_LIMIT)
         if found is None:
             return end
@@ -324,15 +329,13 @@ class _Cursor:
         return index
 
     def _hop(self, hops: Hops, buffer: str, at: int, end: int) -> int:
-        begins = self._sign.start.match
         index = hops.next(buffer, at, end)
         misses = 0
         while index >= 0:
-            if index > at:
-                self.match = match = self._first(buffer, index)
-                if match is not None:
-                    return index
-            if begins(buffer, index) is not None:
+            self.match = match = self._first(buffer, index)
+            if match is not None:
+                return index
+            if self._sign.start.match(buffer, index) is not None:
                 return index
             misses += 1
             if misses == _MISSES:

@@ -227,7 +227,7 @@ class SectionReading(CallReading):
                 self._swallows = False
                 self._between = True
                 if head.kind == "head" and not self._mended:
-                    end = self._read_at_once(head, found)
+                    end = self._read_at_once(head, found, at)
                     if end >= 0:
                         self._at = end
                         return True
