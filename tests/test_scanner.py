@@ -84,7 +84,7 @@ def test_hops_ask_once_about_what_stands_behind_a_sign():
     texts = "<x <x <aé <abé <abé", "<abé", "<xabé", "<abd <aé <", "<a", "<ab"
     assert [places.next(text, 0, len(text)) for text in texts] == [10, 0, -1, 9, 0, 0]
     assert asked == ["<x", "<a", "<aé ", "<ab", "<abé", "<abd"]
-    assert places.next("<ab", 1, 3) == -1
+    assert places.next("<ab", -1, 3) == -1
     assert places.next("  <abc", 0, 2) == -1
 
 

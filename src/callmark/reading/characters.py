@@ -94,12 +94,11 @@ class Hops:
             self._patience -= characters
         return waits
 
-    def next(self, buffer: str, at: int, end: int) -> int:
-        """Return the next such index from `at` and before `end`, -1 for none."""
+    def next(self, buffer: str, index: int, end: int) -> int:
+        """Return the next such index before `end`, -1 for none. At `index` there is a sign, or it is -1."""
         sign = self._sign
         rows = self._rows
         size = len(buffer)
-        index = buffer.find(sign, at, end)
         while index >= 0:
             place = index + 1
             last = index + _LOOKED_AT

@@ -28,7 +28,6 @@ from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
 
 _NOWHERE: Final = sys.maxsize
-_NEAR: Final = 64  # characters: where calls stand closer, what looks like one mostly is one
 _MISSES: Final = 4  # places that only looked like an entry: where there are so many, `re` passes them by sooner
 TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
 
@@ -300,11 +299,6 @@ class _Cursor:
         """Find it between the indexes `at` and `end`; `end` for none."""
         index = buffer.find(self._char, at, end)
         if index >= 0:
-            if index - at < _NEAR:
-                self.match = match = self._first(buffer, index)
-                if match is not None:
-                    self.index = index
-                    return index
             hops = self._sign.hops
             if hops is None or hops.waits(end - index):
                 index = self._search(buffer, index, end)
@@ -329,6 +323,7 @@ class _Cursor:
         return index
 
     def _hop(self, hops: Hops, buffer: str, at: int, end: int) -> int:
+        """Find it between an index where the character stands and another; the second for none."""
         index = hops.next(buffer, at, end)
         misses = 0
         while index >= 0:
@@ -340,7 +335,7 @@ class _Cursor:
             misses += 1
             if misses == _MISSES:
                 return self._search(buffer, index, end)
-            index = hops.next(buffer, index + 1, end)
+            index = hops.next(buffer, buffer.find(self._char, index + 1, end), end)
         return end
 
 
