@@ -39,7 +39,7 @@ _ASIDE: Final = (
 """Members of a call that may stand before its name."""
 _CURLY_QUOTES: Final = "“”„‘’"
 _QUOTE: Final = f"[\"'{_CURLY_QUOTES}]"
-KEY_PATTERN: Final = r"[$@\-]?+[^\W\d][\w.\-]{0,127}+"
+KEY_PATTERN: Final = r"[$@\-]?+[^\W\d][0-9A-Za-z_.\-\w]{0,127}+"
 """What a key without quotes looks like. With a sign before it are those of OData and JSON-LD, and commands' options."""
 MARKED_KEY: Final = rf"{KEY_PATTERN}(?:\\_[\w.\-]{{0,32}}+){{0,8}}+"
 """The same where tolerant reading takes it: backslashes before underscores are those of Markdown."""

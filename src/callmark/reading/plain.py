@@ -12,9 +12,10 @@ from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.strings import CURLY, PREFIX, to_double
 from callmark.reading.words import PYTHON_LITERALS
 
-_CONTROL: Final = r"\x00-\x1f"
-DOUBLE: Final = rf'"(?:[^"\\{_CONTROL}]++|\\.){{0,128}}+"'  # of more pieces: `decode_at` is faster
-_PLAIN: Final = r"[ -&(-\[\]-\U0010ffff]*+"  # `[^'\\\x00-\x1f]` as ranges, in which `re` is faster
+# `[^"\\\x00-\x1f]` and `[^'\\\x00-\x1f]` as ranges, in which `re` is faster
+_IN_DOUBLE: Final = r"[ !#-\[\]-\U0010ffff]*+"
+_PLAIN: Final = r"[ -&(-\[\]-\U0010ffff]*+"
+DOUBLE: Final = rf'"{_IN_DOUBLE}(?:\\.{_IN_DOUBLE}){{0,128}}+"'  # of more pieces: `decode_at` is faster
 SINGLE: Final = rf"""'{_PLAIN}(?:\\[\\'"bfnrt]{_PLAIN})*+'"""
 BARE: Final = (
     rf"""(?!{PREFIX}')[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff][^,()\[\]{{}}"，（）\r\n\ud800-\udfff]{{0,4000}}+"""
