@@ -97,30 +97,33 @@ class Hops:
     def next(self, buffer: str, index: int, end: int) -> int:
         """Return the next such index before `end`, -1 for none. At `index` there is a sign, or it is -1."""
         sign = self._sign
-        rows = self._rows
-        size = len(buffer)
+        behind = self._rows[0]
+        last = len(buffer) - 1
         while index >= 0:
-            place = index + 1
-            last = index + _LOOKED_AT
-            if last > size:
-                last = size
-            known = _ROWS
-            while place < last:
-                code = ord(buffer[place])
-                place += 1
-                if code >= 128:
-                    known = self._in_other(buffer[index : index + _LOOKED_AT])
-                    break
-                row = known - _ROWS
-                known = rows[row][code]
-                if known == _UNKNOWN:
-                    known = self._learn(row, buffer[index:place])
-                if known < _ROWS:
-                    break
-            if known != _NEVER:
+            if index < last:
+                code = ord(buffer[index + 1])
+                if code >= 128 or behind[code] != _NEVER:  # most signs end here
+                    if self._may_begin_at(buffer, index):
+                        return index
+                    behind = self._rows[0]
+            else:
                 return index
             index = buffer.find(sign, index + 1, end)
         return index
+
+    def _may_begin_at(self, buffer: str, index: int) -> bool:
+        known = _ROWS
+        for place in range(index + 1, min(index + _LOOKED_AT, len(buffer))):
+            code = ord(buffer[place])
+            if code >= 128:
+                return self._in_other(buffer[index : index + _LOOKED_AT])
+            row = known - _ROWS
+            known = self._rows[row][code]
+            if known == _UNKNOWN:
+                known = self._learn(row, buffer[index : place + 1])
+            if known < _ROWS:
+                break
+        return known != _NEVER
 
     def _learn(self, row: int, text: str) -> int:
         if not self._may_begin(text):
@@ -134,11 +137,11 @@ class Hops:
         self._rows[row] = self._rows[row][:code] + bytes((known,)) + self._rows[row][code + 1 :]
         return known
 
-    def _in_other(self, text: str) -> int:
+    def _in_other(self, text: str) -> bool:
         begins = self._begins.get(text)
         if begins is None:
             if len(self._begins) >= _REMEMBERED:
-                return _MAYBE
+                return True
             begins = self._may_begin(text)
             self._begins[text] = begins
-        return _MAYBE if begins else _NEVER
+        return begins
