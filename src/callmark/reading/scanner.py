@@ -282,9 +282,10 @@ class _Cursor:
     """The next entry that begins with one character: its index, and its match if it is the first of the plan.
 
     Before `clear` there is none from where it was last looked for: it does not search beyond the entries of others.
+    `_often`: whether the last one was at the first place, as where calls stand close together.
     """
 
-    __slots__ = ("_char", "_first", "_sign", "clear", "entry", "index", "match")
+    __slots__ = ("_char", "_first", "_often", "_sign", "clear", "entry", "index", "match")
 
     def __init__(self, sign: _Sign, clear: int) -> None:
         self._sign = sign
@@ -294,26 +295,31 @@ class _Cursor:
         self.index = -1
         self.clear = clear
         self.match: re.Match[str] | None = None
+        self._often = False
 
     def find(self, buffer: str, at: int, end: int) -> int:
         """Find it between the indexes `at` and `end`; `end` for none."""
-        index = buffer.find(self._char, at, end)
-        if index >= 0:
+        place = buffer.find(self._char, at, end)
+        if place >= 0:
             hops = self._sign.hops
-            if hops is None or hops.waits(end - index):
-                index = self._search(buffer, index, end)
+            searches = hops is None or hops.waits(end - place)
+            if searches or self._often:
+                self.match = match = self._first(buffer, place)
+                if match is not None:
+                    self.index = place
+                    return place
+            if hops is None or searches:
+                index = self._search(buffer, place, end)
             else:
-                index = self._hop(hops, buffer, index, end)
+                index = self._hop(hops, buffer, place, end)
             if index < end:
+                self._often = index == place and self.match is not None
                 self.index = index
                 return index
         self.clear = end
         return end
 
     def _search(self, buffer: str, at: int, end: int) -> int:
-        self.match = match = self._first(buffer, at)
-        if match is not None:
-            return at
         found = self._sign.start.search(buffer, at, end + HOLD_LIMIT)
         if found is None:
             return end
