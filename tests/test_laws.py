@@ -1959,12 +1959,12 @@ def test_law_9_is_told(monkeypatch, written, texts, between, message):
 
 
 def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
-    tags, results = fields.pop("tags", ()), fields.pop("results", ())
+    others = {field: fields.pop(field) for field in ("tags", "leads", "results") if field in fields}
     templates = fields.pop("writing", None)
     form = {"head": r"=> {name} (?=\{)", "body": "json", "begins": "="} | fields
     return Dialect(
-        name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),), tags=tags, results=results,
-        writing=None if templates is None else Writing(**{"call": "=> {name} {arguments}"} | templates),
+        name="own", title="", models="", source="", grammar=grammar, forms=(Form(**form),),
+        writing=None if templates is None else Writing(**{"call": "=> {name} {arguments}"} | templates), **others,
     )  # fmt: skip
 
 
@@ -1992,6 +1992,7 @@ def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
         {"opener": "<", "alone": False, "begins": "<"},
         {"loose_heads": (r"-> {name} ",), "begins": "=-"},
         {"head": r"=> {name}[ \n](?=\{)"},
+        {"tags": (r"\(note\)", r"(?:@|%)end;")},
         VALUES | {"head": r"=> {name}(?=\n)", "tail": r"\nend"},
         VALUES | {"parameter": "<a {key}>", "value_end": "</p>(?:</p>)?"},
     ],
@@ -2013,6 +2014,22 @@ def test_a_sound_row_is_found_sound(fields):
         ({"closer": "b*", "opener": "="}, "closer: expected a pattern that ends"),
         ({"opener": "=+"}, "opener: expected a pattern that ends"),
         ({"loose_heads": ("= {name}",)}, r"loose_heads\[0\]: expected a pattern that ends"),
+        ({"opener": "%%{ws}", "begins": "=%"}, r"opener: .* that ends .*; `\(\?=\[=\]\)` at its end says what must follow"),
+        ({"head": "=> {name}{ws}"}, r"head: .* that ends .*; `\(\?=\\\{\)` at its end says what must follow"),
+        (
+            VALUES | {"head": "=> {name}", "parameter": r"{ws}@{key}>", "tail": "{ws}</f>"},
+            r"head: .* that ends .*; `\(\?=\{ws\}\[<@\]\)` at its end says what must follow",
+        ),
+        (
+            VALUES | {"head": "=> {name}>{ws}", "parameter": r"{ws}@{key}>", "tail": "{ws}</f>"},
+            r"head: .* that ends .*; `\(\?=\[<@\]\)` at its end says what must follow",
+        ),
+        *(
+            ({field: (tag,)}, rf"own: {field}: .* that ends .*; leave out what may be missing, or let a look-ahead say")
+            for field in ("tags", "leads")
+            for tag in ("@@{ws}", "@!{1,3}", "@(?![ ])")
+        ),
+        ({"tags": ("@x{1024}",)}, "tags: expected a pattern that looks at 1024 characters at most, found one of 1025"),
         ({"begins": "<"}, r"forms\[0\].begins: expected the characters '=', with which .*, found '<'"),
         ({"begins": "=<"}, "begins: expected the characters '=', with .*, found '=<'"),
         ({"head": "[^x]{name} "}, "begins: expected the characters .* and 63467 more, .* begin, found '='"),

@@ -14,7 +14,7 @@ from re import _constants as sre  # as in `dialects.parsed`: the tree of a patte
 from typing import Any, Final
 
 from callmark.dialects import Dialect, Form, derived
-from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
+from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand
 from callmark.dialects.parsed import REPEATS, inner, tree
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.rendering import WrittenCall, written
@@ -62,7 +62,7 @@ def check_row_alone(row: Dialect) -> None:
         raise AssertionError(f"{error}") from error
     for where, form in row.placed_forms():
         for field, pattern in _patterns(form):
-            _check_end(f"{where}.{field}", pattern)
+            _check_end(f"{where}.{field}", pattern, _behind(form, field, pattern))
             _check_length(f"{where}.{field}", pattern)
         for name, part in patterns(form).parts().items():
             for pattern in _parts(part) if name not in _NOT_WAITED_FOR else ():
@@ -76,6 +76,9 @@ def check_row_alone(row: Dialect) -> None:
                 f"{where}.head: expected a pattern that begins with no white space, which in a section the opener and "
                 f"the separator take, found {form.head!r:.80}"
             )
+    for field, pattern in [("tags", tag) for tag in row.tags] + [("leads", tag) for tag in row.leads]:
+        _check_end(f"dialect {row.name}: {field}", expand(pattern))
+        _check_length(f"dialect {row.name}: {field}", expand(pattern))
     if row.writing is not None:
         _check_writing(row, row.writing.form)
 
@@ -233,10 +236,10 @@ def _patterns(form: Form) -> Iterator[tuple[str, str]]:
             yield f"{field}[{number}]", expand(pattern)
 
 
-def _check_end(where: str, pattern: str) -> None:
+def _check_end(where: str, pattern: str, behind: str = "") -> None:
+    """Check that a pattern matches, and that no more text changes what it does; `behind` may be what follows it."""
     compiled = re.compile(pattern)
     samples = _samples(tree(pattern))
-    texts = [text for text in samples if compiled.match(text)]
     endless = re.compile(_UP_TO.sub(r"{\1,}+", pattern))  # behind the most that a repeat may take, more is left by luck
     refused = not any(map(endless.match, samples))
     giving = re.compile(_PATIENT.sub(r"\1", pattern)) if refused else compiled
@@ -247,6 +250,20 @@ def _check_end(where: str, pattern: str) -> None:
                 f"without giving back takes what should stand behind it; {{name}} takes `.`, `/`, `:` and `-` too, "
                 "{key} all but `<`, `>` and line breaks, a group of your own, as `(?P<key>[a-z_]{1,64}+)`, less"
             )
+    found = _changed_by_more(pattern)
+    if found is not None:
+        sound = behind and _changed_by_more(pattern + expand(behind)) is None
+        hint = f"`{behind}` at its end says" if sound else "leave out what may be missing, or let a look-ahead say"
+        raise AssertionError(
+            f"{where}: expected a pattern that ends in something that must be there, found one whose match in "
+            f"{found}; {hint} what must follow"
+        )
+
+
+def _changed_by_more(pattern: str) -> str | None:
+    """Return what a pattern matches in a text, and what once more has come, in words; None where that is the same."""
+    compiled = re.compile(pattern)
+    texts = [text for text in _samples(tree(pattern)) if compiled.match(text)]
     endings = sorted({char for text in [pattern, *texts] for char in text} | set(_ANY)) + texts
     for text in texts:
         for before, after in _growing(text, endings):
@@ -254,10 +271,24 @@ def _check_end(where: str, pattern: str) -> None:
             then = compiled.match(after)
             if first is not None and (then is None or then.end() != first.end()):
                 found = repr(then[0]) if then is not None else "none"
-                raise AssertionError(
-                    f"{where}: expected a pattern that ends in something that must be there, found one whose match in "
-                    f"{before!r} is {first[0]!r} and in {after!r} is {found}; a look-ahead can say what must follow"
-                )
+                return f"{before!r} is {first[0]!r} and in {after!r} is {found}"
+    return None
+
+
+def _behind(form: Form, field: str, pattern: str) -> str:
+    """Return a look-ahead to what stands behind a head or an opener of a form, "" where that cannot be told."""
+    if field.startswith(("opener", "loose_opener")):
+        nexts = [form.head]
+    elif not field.startswith(("head", "loose_head")) or form.body == "arguments":
+        return ""
+    elif form.body != "parameters":
+        return BRACE
+    else:
+        nexts = [form.parameter, form.tail]
+    blanks = "{ws}" if any(it.startswith("{ws}") for it in nexts) and not pattern.endswith(expand("{ws}")) else ""
+    firsts = [first_characters(expand(it.removeprefix("{ws}"))) or set() for it in nexts]
+    signs = "".join(map(re.escape, sorted(set().union(*firsts))))
+    return f"(?={blanks}[{signs}])" if all(firsts) else ""
 
 
 def _check_length(where: str, pattern: str) -> None:
