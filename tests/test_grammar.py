@@ -659,6 +659,16 @@ def test_an_envelope_has_keys_of_its_own_where_its_grammar_overrides_them(tmp_pa
     check_grammar(dialect, '<own>{"tool_call_id": {}, "fn": "f"}</own>')
 
 
+@pytest.mark.parametrize(("inside", "identity"), [("", "c1"), ('"id": "c2", ', "c2"), ('"id": "", ', "c1")])
+def test_the_head_of_an_envelope_may_have_an_id(tmp_path, inside, identity):
+    text = '%import .envelope (envelope)\nmarker: call\ncall: "<own " ID ">" envelope "</own>"\nID: /[a-z0-9]{1,9}+/\n'
+    dialect = own(tmp_path, text, head=r"<own (?P<id>[a-z0-9]{1,9}+)>(?=\{)", body="envelope", tail="</own>")
+    check_dialect(dialect)
+    marker = f'<own c1>{{{inside}"name": "f", "arguments": {{}}}}</own>'
+    check_grammar(dialect, marker)
+    assert parse(marker, dialects=dialect).calls[0].id == load(dialect).read(marker, "marker")[0].id == identity
+
+
 def test_what_is_overridden_may_have_a_priority_or_a_mark_on_either_side(tmp_path):
     parts = "NAME.3: /[a-z]/\n  | /[A-Z]/\n?body : root \";\"\nBEGIN: \"<\""  # no line break at the end
     tmp_path.joinpath("parts.lark").write_text(parts, "utf-8")

@@ -306,6 +306,13 @@ def test_a_backslash_may_be_part_of_an_opener():
     check_neutral("x\n@fo{}", dialects=[own])
 
 
+def test_a_backslash_may_begin_an_opener():
+    own = row("own", Form(head=r"\\{name};(?=\{)", body="json", begins="\\"))
+    assert neutralized_inside("x \\f;{} [CALL: f()]", dialects=own) == "x \\\u200bf;{} [\u200bCALL: f()]"
+    for text in ("\\f;{}", "\\\\f;{}", "x;", "[CA"):
+        check_neutral(text, between=["", "f;{}"], dialects=[own])
+
+
 def test_an_opener_of_one_character_is_made_another_one():
     own = row("own", Form(head=r"(?P<name>[@é])(?=[^\n]|\n)", body="json", begins="@é"))
     assert neutralized_inside("a\n@{} é{}", dialects=own) == "a\n＠{} \ufffd{}"

@@ -160,8 +160,9 @@ def further(entry: Entry) -> Entry:
 
 def tag_form(text: str) -> Form:
     """Return a pattern of `Dialect.tags` as a form, of which only the head matters."""
-    sign = text.removeprefix("\\")[:1]
-    return Form(head=text, body="envelope", begins="<" if sign in "(" or sign.isalnum() else sign)
+    first = first_characters(expand(text)) or frozenset()
+    signs = "".join(sorted(char for char in first if not (char.isalnum() or char.isspace())))
+    return Form(head=text, body="envelope", begins=signs or "<")
 
 
 def lead_form(text: str) -> Form:

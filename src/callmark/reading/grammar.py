@@ -345,7 +345,8 @@ class _Reading:
                 case "object":
                     arguments, raw = self.value(child), self.source(child)
                 case "envelope":
-                    name, identity, arguments, raw = self._envelope(child)
+                    name, own, arguments, raw = self._envelope(child)
+                    identity = own or identity  # the head may have one, too
                 case "arguments":
                     arguments, positional, raw = *self._argument_list(child), self.source(child)
                 case _:

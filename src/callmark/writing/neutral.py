@@ -153,6 +153,7 @@ class Openers:
         not go on: in groups, as several Openers have one in common, and share what is derived from it.
         """
         self._openers = openers
+        self._begins = set[str]().union(*(opener.begins for opener in openers))
         chars: dict[int | None, set[str]] = {}
         for opener in openers:
             chars.setdefault(opener.indent, set()).update(opener.begins)
@@ -197,7 +198,7 @@ class Openers:
                 end = _UNSEEN  # a word that could go on: what it is not is said behind it, and it stays a word
                 continue
             behind = text[start + 1 : start + WINDOW]
-            ways = (first + "\\", first + _UNSEEN)
+            ways = (first + sign for sign in ("\\", _UNSEEN) if sign not in self._begins)
             way = next((way for way in ways if not self._is_opener(way + behind, names)), None)
             pieces += [text[done:start], way if way is not None else _wide(first)]
             done = start + 1
