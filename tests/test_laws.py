@@ -2526,6 +2526,13 @@ def test_templates_are_texts():
         Writing(call="{arguments}", is_text=("yes",))
 
 
+def test_a_closer_whose_end_may_be_missing_may_stand_once_too_often():
+    own = row(opener="<c>", closer="</c>(?:!)?", begins="<=")
+    for text in ("<c>=> f {}</c>!</c>!x", "<c>=> f {}</c></c>x"):
+        laws.check_chunking(text, dialects=own)
+        assert parse(text, dialects=own).text == "x"
+
+
 def test_a_variant_may_be_a_section():
     variant = Form(opener="<", head=r"{name} (?=\{)", body="json", alone=False, closer=">", repairs=("neighbour-body",))
     own = replace(row(), variants=(variant,))

@@ -260,10 +260,10 @@ class SectionReading(CallReading):
         stray = self._stray
         if stray is None:
             raise AssertionError("what is dropped behind a call is known")
+        if not self._finished and stray.pattern.may_match(buffer, at):  # the end of a closer may be optional
+            return False
         found = stray.pattern.match(buffer, at)
         if found is None:
-            if not self._finished and stray.pattern.may_match(buffer, at):
-                return False
             self._mode = IN_TEXT
             return True
         start, end = found.span("stray")
