@@ -2533,6 +2533,13 @@ def test_a_closer_whose_end_may_be_missing_may_stand_once_too_often():
         assert parse(text, dialects=own).text == "x"
 
 
+def test_a_broken_marker_ends_alike_in_chunks_where_its_tail_ends_as_it_begins():
+    own = row(tail="{ws}=/f{ws}=")
+    for text in ('=> f {"a" 1}\n=/f=x', '=> f {"a" 1}\n=x'):
+        laws.check_chunking(text, dialects=own)
+        assert parse(text, dialects=own).problems[0].code == "unexpected-text"
+
+
 def test_a_variant_may_be_a_section():
     variant = Form(opener="<", head=r"{name} (?=\{)", body="json", alone=False, closer=">", repairs=("neighbour-body",))
     own = replace(row(), variants=(variant,))

@@ -167,7 +167,9 @@ class Patterns:
         self.tail = Pattern(tail) if tail else None
         first, *tags = form.tail.split("{ws}")
         words = tuple(map(literal, tags))
-        self.tail_tags = words if len(words) > 1 and not first and all(words) else ()
+        last = words[-1:]
+        apart = all(words) and not any(word.startswith(last) for word in words[:-1])  # what is the last is certain
+        self.tail_tags = words if len(words) > 1 and not first and apart else ()
         recovery = [anonymous(tail)] if tail and "(?=" not in tail else []
         blanks = expand("{ws}")
         if self.tail_tags:  # of a broken marker, the last alone is its end
