@@ -2011,7 +2011,7 @@ def test_a_sound_row_is_found_sound(fields):
         ({"tail": "x(?!y)"}, "tail: expected a pattern that ends"),
         ({"tail": r"x\b"}, r"tail: expected a pattern without `\\b`"),
         ({"head": "=> {name}"}, "head: expected a pattern that ends"),
-        ({"closer": "b*", "opener": "="}, "closer: expected a pattern that ends"),
+        ({"closer": "ab*", "opener": "="}, "closer: expected a pattern that ends"),
         ({"opener": "=+"}, "opener: expected a pattern that ends"),
         ({"loose_heads": ("= {name}",)}, r"loose_heads\[0\]: expected a pattern that ends"),
         ({"opener": "%%{ws}", "begins": "=%"}, r"opener: .* that ends .*; `\(\?=\[=\]\)` at its end says what must follow"),
@@ -2341,6 +2341,10 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
                 *(("tail", "(?:</f>)?"), ("value_end", "{ws}"), ("loose_value_end", "[ ]*+"), ("nested", r"\n?")),
                 *(("unclosed", "(?!x)"), ("broken_by", ("[ ]?",)), ("loose_tail", "(?:x|)")),
             )
+        ),
+        *(
+            ({"opener": "<c>", "closer": text}, "closer: expected a pattern that .*; a section is over as well where no")
+            for text in ("(?:</c>)?", "{ws}(?:</c>)?", "(?:|</c>)")
         ),
         (ENVELOPED | {"name_keys": ("fn",), "arguments_keys": ("kw", "fn")}, "arguments_keys: expected keys .* 'fn'"),
         (ENVELOPED | {"arguments_keys": ("type",)}, "arguments_keys: expected keys .* found 'type'"),

@@ -35,7 +35,6 @@ _BODIES: Final[dict[str, tuple[Body, ...]]] = {
 """The bodies of which a field says something, where these are not all."""
 _BESIDE_OTHERS: Final = frozenset({"head", "opener", "separator", "parameter", "value_end", "tail"})
 """Fields whose patterns stand beside others without brackets around them."""
-_MAYBE_NOTHING: Final = frozenset({"separator", "closer"})  # between calls, and behind them, nothing need stand
 _INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
 
 
@@ -82,8 +81,9 @@ def _check_form(form: Form, where: str) -> None:
             _check_place(f"{where}.{field}", pattern)
             if field in _BESIDE_OTHERS:
                 _check_whole(f"{where}.{field}", pattern)
-            if pattern and field not in _MAYBE_NOTHING:
-                _check_matched(f"{where}.{field}", pattern)
+            if pattern and field != "separator":  # between calls nothing need stand
+                hint = "; a section is over as well where no closer stands" if field == "closer" else ""
+                _check_matched(f"{where}.{field}", pattern, hint)
             for group in _ASKED.get(field, ()):
                 if group != "name" or form.body != "envelope":  # which has its name in the body
                     _check_group(f"{where}.{field}", pattern, group)
@@ -214,11 +214,11 @@ def _check_whole(field: str, pattern: str) -> None:
         raise DialectError(f"{field}: {expected}, found {pattern!r:.80}; `\\|` is the sign itself")
 
 
-def _check_matched(field: str, pattern: str) -> None:
+def _check_matched(field: str, pattern: str, hint: str = "") -> None:
     """Raise DialectError, which names the field, where a pattern matches where nothing is: it would so everywhere."""
     if re.match(expand(pattern), ""):
         expected = "expected a pattern that matches something, found one that matches where nothing is"
-        raise DialectError(f"{field}: {expected}: {pattern!r:.80}")
+        raise DialectError(f"{field}: {expected}: {pattern!r:.80}{hint}")
 
 
 def _check_place(field: str, pattern: str) -> None:
