@@ -2014,7 +2014,7 @@ def test_a_sound_row_is_found_sound(fields):
         ({"closer": "ab*", "opener": "="}, "closer: expected a pattern that ends"),
         ({"opener": "=+"}, "opener: expected a pattern that ends"),
         ({"loose_heads": ("= {name}",)}, r"loose_heads\[0\]: expected a pattern that ends"),
-        ({"opener": "%%{ws}", "begins": "=%"}, r"opener: .* that ends .*; `\(\?=\[=\]\)` at its end says what must follow"),
+        ({"opener": "%%{ws}", "begins": "=%"}, r"opener: .* that ends .*; `\(\?=\[=\]\)` at its end says what"),
         ({"head": "=> {name}{ws}"}, r"head: .* that ends .*; `\(\?=\\\{\)` at its end says what must follow"),
         (
             VALUES | {"head": "=> {name}", "parameter": r"{ws}@{key}>", "tail": "{ws}</f>"},
@@ -2343,7 +2343,7 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
             )
         ),
         *(
-            ({"opener": "<c>", "closer": text}, "closer: expected a pattern that .*; a section is over as well where no")
+            ({"opener": "<c>", "closer": text}, "closer: expected a pattern that .*; a section is over as well where")
             for text in ("(?:</c>)?", "{ws}(?:</c>)?", "(?:|</c>)")
         ),
         (ENVELOPED | {"name_keys": ("fn",), "arguments_keys": ("kw", "fn")}, "arguments_keys: expected keys .* 'fn'"),

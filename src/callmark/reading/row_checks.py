@@ -286,8 +286,8 @@ def _behind(form: Form, field: str, pattern: str) -> str:
     else:
         nexts = [form.parameter, form.tail]
     blanks = "{ws}" if any(it.startswith("{ws}") for it in nexts) and not pattern.endswith(expand("{ws}")) else ""
-    firsts = [first_characters(expand(it.removeprefix("{ws}"))) or set() for it in nexts]
-    signs = "".join(map(re.escape, sorted(set().union(*firsts))))
+    firsts = [first_characters(expand(it.removeprefix("{ws}"))) or frozenset[str]() for it in nexts]
+    signs = "".join(map(re.escape, sorted(frozenset[str]().union(*firsts))))
     return f"(?={blanks}[{signs}])" if all(firsts) else ""
 
 
