@@ -2015,6 +2015,10 @@ def test_a_sound_row_is_found_sound(fields):
         ({"opener": "=+"}, "opener: expected a pattern that ends"),
         ({"loose_heads": ("= {name}",)}, r"loose_heads\[0\]: expected a pattern that ends"),
         ({"opener": "%%{ws}", "begins": "=%"}, r"opener: .* that ends .*; `\(\?=\[=\]\)` at its end says what"),
+        (
+            {"opener": "%%{ws}", "begins": "%", "head": r"{name} (?=\{)", "alone": False},
+            r"opener: .* that ends .*; `\(\?=\[\\w\]\)` at its end says what must follow",
+        ),
         ({"head": "=> {name}{ws}"}, r"head: .* that ends .*; `\(\?=\\\{\)` at its end says what must follow"),
         (
             VALUES | {"head": "=> {name}", "parameter": r"{ws}@{key}>", "tail": "{ws}</f>"},

@@ -286,9 +286,13 @@ def _behind(form: Form, field: str, pattern: str) -> str:
     else:
         nexts = [form.parameter, form.tail]
     blanks = "{ws}" if any(it.startswith("{ws}") for it in nexts) and not pattern.endswith(expand("{ws}")) else ""
-    firsts = [first_characters(expand(it.removeprefix("{ws}"))) or frozenset[str]() for it in nexts]
-    signs = "".join(map(re.escape, sorted(frozenset[str]().union(*firsts))))
-    return f"(?={blanks}[{signs}])" if all(firsts) else ""
+    signs = [_first_signs(it.removeprefix("{ws}")) for it in nexts]
+    return f"(?={blanks}[{''.join(sorted(set[str]().union(*signs)))}])" if all(signs) else ""
+
+
+def _first_signs(pattern: str) -> set[str]:
+    """Return the members of a set of what a pattern begins with, none where that cannot be told."""
+    return {r"\w"} if pattern.startswith("{name}") else {*map(re.escape, first_characters(expand(pattern)) or ())}
 
 
 def _check_length(where: str, pattern: str) -> None:
