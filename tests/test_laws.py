@@ -2548,6 +2548,14 @@ def test_a_broken_marker_ends_alike_in_chunks_where_its_tail_ends_as_it_begins()
         assert parse(text, dialects=own).problems[0].code == "unexpected-text"
 
 
+def test_a_head_goes_before_one_that_may_begin_otherwise_whatever_stands_before_them():
+    own = row(loose_heads=(r"!?=> {name} (?=\{)",), begins="=!")
+    for text in ("! or => f {}", "! or !=> f {}", "=> f {}"):
+        laws.check_chunking(text, dialects=own)
+        repairs = [repair.code for repair in parse(text, dialects=own).calls[0].repairs]
+        assert repairs == ["opener-spelling"] * text.count("!=")
+
+
 def test_a_variant_may_be_a_section():
     variant = Form(opener="<", head=r"{name} (?=\{)", body="json", alone=False, closer=">", repairs=("neighbour-body",))
     own = replace(row(), variants=(variant,))

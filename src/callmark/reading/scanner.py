@@ -321,6 +321,8 @@ class _Cursor:
 
     def _search(self, buffer: str, at: int, end: int) -> int:
         found = self._sign.start.search(buffer, at, end + HOLD_LIMIT)
+        while found is not None and buffer[found.start()] != self._char:  # it may begin with others, too: see theirs
+            found = self._sign.start.search(buffer, found.start() + 1, end + HOLD_LIMIT)
         if found is None:
             return end
         index = found.start()
