@@ -1989,6 +1989,7 @@ def test_the_rows_of_the_table_are_as_laws_want_them(dialect):
         {"tail": "(?:[a-z][0-9]{0,9}){1,30}!"},
         {"head": r"(?i:tool) {name} (?=\{)", "begins": "tT"},
         {"opener": "<", "separator": ",{ws}", "closer": ">", "begins": "<="},
+        *({"opener": "<", "closer": end, "begins": "<="} for end in (">(?:a(?:b|c))?", r">(\))?", r">\)?")),
         {"opener": "<", "alone": False, "begins": "<"},
         {"loose_heads": (r"-> {name} ",), "begins": "=-"},
         {"head": r"=> {name}[ \n](?=\{)"},

@@ -16,7 +16,7 @@ from typing import Any, Final
 from callmark.dialects import Dialect, Form, derived
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand
 from callmark.dialects.parsed import REPEATS, inner, tree
-from callmark.dialects.prefixes import first_characters
+from callmark.dialects.prefixes import first_characters, merged_ways
 from callmark.dialects.rendering import WrittenCall, written
 from callmark.errors import DialectError, UsageError
 from callmark.events import Malformed
@@ -225,8 +225,8 @@ def _patterns(form: Form) -> Iterator[tuple[str, str]]:
     for field in ("head", "tail", "opener", "closer", "parameter", "loose_value_end", "loose_tail"):
         pattern = getattr(form, field)
         if field == "closer" and pattern.endswith(")?"):  # what is optional there is waited for: with it, and without
+            yield field, merged_ways([list(tree(expand(pattern)))[:-1]])
             pattern = pattern.removesuffix("?")
-            yield field, expand(pattern[: pattern.rindex("(?:")])
         if pattern:
             yield field, expand(pattern)
     if form.separator:  # a call stands behind it
