@@ -11,8 +11,8 @@ from pathlib import Path
 from setuptools import setup
 
 ENGINE = (
-    "arguments", "beside", "calls", "characters", "closers", "contexts", "decoder", "entries", "envelope", "fast",
-    "objects", "pairs", "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections",
+    "ahead", "arguments", "beside", "calls", "characters", "closers", "contexts", "decoder", "entries", "envelope",
+    "fast", "objects", "pairs", "parameters", "parser", "pieces", "plain", "raw_values", "runs", "scanner", "sections",
     "status", "stops", "strings", "values", "words",
 )  # fmt: skip
 

@@ -40,6 +40,22 @@ def _holds_long_run(text: str) -> bool:
     return False
 
 
+def table(characters: str) -> bytes:
+    """Return for each character of ASCII whether it matches the pattern `characters`."""
+    return bytes(re.match(characters, chr(code)) is not None for code in range(128))
+
+
+def behind(text: str, at: int, known: bytes, most: int) -> int:
+    """Return the index behind the characters from index `at` that a table has, at most so many of them."""
+    end = min(len(text), at + most)
+    while at < end:
+        code = ord(text[at])
+        if code >= 128 or not known[code]:
+            break
+        at += 1
+    return at
+
+
 class Short:
     """A search by `re` that need not begin where a short text holds none of the characters with which a match begins.
 
@@ -50,7 +66,7 @@ class Short:
 
     def __init__(self, signs: str, search: Callable[[str], object]) -> None:
         self._search = search
-        self._is_sign = bytes(re.match(signs, chr(code)) is not None for code in range(128))
+        self._is_sign = table(signs)
 
     def search(self, text: str) -> object:
         """Return what the search finds, None for nothing."""

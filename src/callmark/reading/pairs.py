@@ -15,7 +15,20 @@ from typing import Final
 
 from callmark.dialects.notation import BLANKS, expand
 from callmark.events import Repair
-from callmark.reading.characters import short
+from callmark.reading.ahead import (
+    UNKNOWN,
+    WAITS,
+    begins_plainly,
+    behind_colon,
+    behind_comma,
+    behind_item,
+    behind_key,
+    behind_run,
+    behind_scalar,
+    behind_value,
+    behind_word,
+)
+from callmark.reading.characters import COMPILED, short
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import Pattern
 from callmark.reading.paths import begins_path, may_begin_path
@@ -28,26 +41,27 @@ from callmark.reading.words import PYTHON_LITERALS, scalar
 PAIR_HOLD: Final = 200  # characters that are waited for: a value and the next key
 
 _WS: Final = expand("{ws}")
-_NEXT: Final = rf"(?P<key>{KEY_PATTERN}){_WS}(?P<equals>=)"
+_NEXT: Final = rf"{KEY_PATTERN}{_WS}="
 _END: Final = rf"{_WS}(?:,{_WS}{_NEXT}|\))"
 _FIRST_KEY: Final = Pattern(_WS + _NEXT)
 BARE_VALUE: Final = Pattern(f"({BARE}){_END}")
 _BEHIND_VALUE: Final = Pattern(rf"[\"'\]}}]{_END}")
 _LITERAL: Final = "|".join(("true", "false", "null", *PYTHON_LITERALS))
 _SCALAR_BEFORE_SIGN: Final = (
-    r"(-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,15}+)?+(?:[eE][+\-]?[0-9]{1,2}+)?+"
+    r"(?:-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,15}+)?+(?:[eE][+\-]?[0-9]{1,2}+)?+"
     rf"|{_LITERAL})(?=[ \t\r\n,\]}}])"
 )
 _IN_CONTAINER: Final = Pattern(_SCALAR_BEFORE_SIGN)
 _BEHIND_KEY: Final = Pattern(rf"[\"']{_WS}:")
-_COMMA: Final = {  # by the bracket that closes what it stands in; the group holds a word behind it, if there is one
-    "}": Pattern(rf",{_WS}(?=[\"'])()"),
+_COMMA: Final = {  # by the bracket that closes what it stands in
+    "}": Pattern(rf",{_WS}(?=[\"'])"),
     "]": Pattern(rf",{_WS}(?:(?=[\"'\[{{])|{_SCALAR_BEFORE_SIGN})"),
 }
 _BEHIND_ITEM: Final = {
     "}": Pattern(rf"[\"'](?={_WS}(?:\}}|,{_WS}[\"']))"),
     "]": Pattern(rf"[\"'](?={_WS}(?:\]|,{_WS}(?:[\"'\[{{]|-?[0-9]|(?:{_LITERAL}){_WS}[,\]])))"),
 }
+_AROUND_KEY: Final = BLANKS + ","
 _FIRST: Final = {"{": ("}", FIRST_KEY), "[": ("]", FIRST_ITEM)}
 _FRAMES: Final = {"}": "d", "]": "l"}
 
@@ -127,7 +141,9 @@ class PairsReader:
         while at < size and self.status == OPEN:
             char = buffer[at]
             if self.quote:
-                run: int = _RUNS[self.quote].match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches
+                run = behind_run(buffer, at) if COMPILED else at
+                if run < size and buffer[run] != self.quote:
+                    run = _RUNS[self.quote].match(buffer, run).end()  # type: ignore[union-attr]  # an empty run matches
                 if run > at:
                     out.append(buffer[at:run] if self.quote == '"' else to_double(buffer[at:run]))
                     at = run
@@ -155,7 +171,9 @@ class PairsReader:
                         continue
                     pattern = _BEHIND_VALUE
             elif char in "\"'":
-                if _PLAIN_STRING(buffer, at) is None:
+                if at + 1 == size:
+                    return at
+                if not (begins_plainly(buffer, at) if COMPILED else _PLAIN_STRING(buffer, at)):
                     head = buffer[at : at + 4]
                     if head[1:2] == char:
                         if len(head) < 3:
@@ -192,59 +210,89 @@ class PairsReader:
                 pattern = _IN_CONTAINER
             else:
                 pattern = BARE_VALUE
-            found = pattern.match(buffer, at)
-            if found is None:
-                if pattern is BARE_VALUE and WORD_WAITS(buffer, at) is not None:
-                    self._waits = WORD_WAITS
-                elif pattern is not BARE_VALUE and size - at <= PAIR_HOLD and pattern.may_match(buffer, at):
-                    self._waits = pattern.waits
-                else:
+            found = None
+            end = looked(pattern, buffer, at) if COMPILED else UNKNOWN
+            if end == UNKNOWN:
+                found = pattern.match(buffer, at)
+                if found is None:
+                    if pattern is BARE_VALUE and WORD_WAITS(buffer, at) is not None:
+                        self._waits = WORD_WAITS
+                    elif pattern is not BARE_VALUE and size - at <= PAIR_HOLD and pattern.may_match(buffer, at):
+                        self._waits = pattern.waits
+                    else:
+                        self.status = STUCK
+                    return at
+                end = found.end()
+            elif end == WAITS:
+                if size - at > PAIR_HOLD:
                     self.status = STUCK
                 return at
             if self.quote:
                 self.quote = ""
                 char = '"'
-            declared = None
-            if pattern is BARE_VALUE and self._parameters is not None:
-                word = found[1]
-                if "=" in word and pair_in_word(word, self._parameters.names, self.keys[-1], 0, len(word)) >= 0:
-                    self.status = STUCK
-                    return at
-                declared = self._parameters.declared(self.keys[-1])
-            start, at = at, found.end()
+            start, at = at, end
             if pattern is BARE_VALUE:
-                out.append(scalar(found[1].rstrip(" \t"), declared))
+                word = buffer[start : behind_word(buffer, start)] if found is None else found[1]
+                declared = None
+                if self._parameters is not None:
+                    if "=" in word and pair_in_word(word, self._parameters.names, self.keys[-1], 0, len(word)) >= 0:
+                        self.status = STUCK
+                        return start
+                    declared = self._parameters.declared(self.keys[-1])
+                out.append(scalar(word.rstrip(" \t"), declared))
+                start += len(word)
             elif pattern is _BEHIND_VALUE:
                 out.append(char)
                 closers.clear()
+                start += 1
             elif pattern is not _FIRST_KEY:
-                self._go_on(pattern, found, char + buffer[start + 1 : at], base)
+                self._go_on(pattern, char + buffer[start + 1 : at], base + at)
                 continue
-            key = found["key"]
-            if key is None:
+            if buffer[at - 1] == ")":
                 out.append("}")
                 self.end = base + at - 1
                 self.status = DONE
                 break
+            key = buffer[start : at - 1].strip(_AROUND_KEY)
             out.append(f'{"," if self.keys else "{"}"{key}":')
             if not self.keys:
-                self.start = base + found.start("key")
+                self.start = base + buffer.index(key, start)
             self.keys.append(key)
             self.state = VALUE
-            self.sound = base + found.start("equals")
+            self.sound = base + at - 1
         return at
 
-    def _go_on(self, pattern: Pattern, found: re.Match[str], text: str, base: int) -> None:
-        """Write what was found in a container: the end of a string, a comma and what follows, or a word."""
+    def _go_on(self, pattern: Pattern, text: str, place: int) -> None:
+        """Write what was found in a container, up to a position: a string's end, a comma with what follows, a word."""
         if pattern is _BEHIND_KEY:
             self.state = VALUE
-            self.sound = base + found.end() - 1
+            self.sound = place - 1
         elif text == '"':
             self.state = NEXT
         else:
-            word = found[1]
+            word = text.lstrip(_AROUND_KEY)
             self.state = NEXT if word else KEY if self._closers[-1] == "}" else ITEM
-            self.sound = base + found.start(1 if word else 0)
+            self.sound = place - (len(word) or len(text))
             if word in PYTHON_LITERALS:
                 text = text[: -len(word)] + PYTHON_LITERALS[word]
         self.out.append(text)
+
+
+def looked(pattern: Pattern, text: str, at: int) -> int:
+    """Return the index behind a match at index `at`, WAITS or UNKNOWN, as the characters say (see `ahead`)."""
+    if pattern is BARE_VALUE:
+        end = behind_word(text, at)
+        return end if end == UNKNOWN else behind_value(text, end)
+    if pattern is _BEHIND_VALUE:
+        return behind_value(text, at + 1)
+    if pattern is _FIRST_KEY:
+        return behind_key(text, at)
+    if pattern is _BEHIND_KEY:
+        return behind_colon(text, at + 1)
+    if pattern is _IN_CONTAINER:
+        return behind_scalar(text, at)
+    if pattern is _BEHIND_ITEM["]"] or pattern is _BEHIND_ITEM["}"]:
+        return behind_item(text, at + 1, in_list=pattern is _BEHIND_ITEM["]"])
+    if text[at] == ",":
+        return behind_comma(text, at + 1, in_list=pattern is _COMMA["]"])
+    return UNKNOWN
