@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from callmark import Dialect
 from callmark.dialects import dialects
 from callmark.reading import characters, scanner
-from callmark.reading.characters import Hops, short
+from callmark.reading.characters import Hops, Short, short
 from strategies import hostile_texts
 from test_cases import CASES
 
@@ -125,3 +125,14 @@ def test_a_short_text_is_searched_alike(signs, text):
         found, meant = short(signs, search)(text), search(text)
     assert (None if found is None else found.span()) == (None if meant is None else meant.span())
     assert short(signs, search) is search
+
+
+@given(st.text("ab<\n✿\ud800é", max_size=40), st.integers(0, 40))
+@example("a" * 33 + "<", 0)
+@example("a<", 0)
+@example("é<", 0)
+@example("a", 1)
+def test_a_sign_is_found_alike(text, at):
+    search = re.compile("[<\n✿]").search
+    found = search(text, at)
+    assert Short("[<\n✿]", search).find(text, min(at, len(text))) == (len(text) if found is None else found.start())

@@ -64,7 +64,7 @@ class Short:
 
     __slots__ = ("_is_sign", "_search")
 
-    def __init__(self, signs: str, search: Callable[[str], object]) -> None:
+    def __init__(self, signs: str, search: Callable[..., re.Match[str] | None]) -> None:
         self._search = search
         self._is_sign = table(signs)
 
@@ -80,8 +80,22 @@ class Short:
                 return self._search(text)
         return None
 
+    def find(self, text: str, at: int) -> int:
+        """Return where the search finds something from index `at` on, a sign alone; the text's length for nowhere."""
+        is_sign = self._is_sign
+        end = min(len(text), at + _SHORT)
+        while at < end:
+            code = ord(text[at])
+            if code >= 128:
+                break
+            if is_sign[code]:
+                return at
+            at += 1
+        found = self._search(text, at)
+        return len(text) if found is None else found.start()
 
-def short(signs: str, search: Callable[[str], object]) -> Callable[[str], object]:
+
+def short(signs: str, search: Callable[..., re.Match[str] | None]) -> Callable[[str], object]:
     """Return the search; in the compiled engine that of `Short`."""
     return Short(signs, search).search if COMPILED else search
 

@@ -177,8 +177,9 @@ class ParametersReader(BodyReader):
                     at = self._take(buffer[at:end], at)
                 if found is None:
                     break
-                if self.status == OPEN:
-                    at = self._read_stop(found, buffer, base)
+                if self.status != OPEN:
+                    break
+                at = self._close(at, base, found) if isinstance(found, int) else self._read_stop(found, buffer, base)
             elif state == _BETWEEN:
                 at = self._read_between(buffer, at, base)
             elif state == _BEGIN:
@@ -312,14 +313,16 @@ class ParametersReader(BodyReader):
         begin = buffer[at : at + 2]
         if begin in _LINE_BREAKS and at + len(begin) == len(buffer):
             return at  # what follows tells whether a value is there
-        stop = self._stop
-        found = stop.match(buffer, at) if begin[0] in "\r\n" and stop.may_begin(begin) else None
-        if begin[0] in "\r\n" and (found is None or found.lastgroup in DATA):
-            if stop.may_begin(begin) and stop.may_match(buffer, at):
-                return at
-            behind = at + (2 if begin == "\r\n" else begin[0] == "\n")
-            self._trimmed = behind > at
-            at = behind
+        if begin[0] in "\r\n":
+            stop = self._stop
+            stops = stop.may_begin(begin)
+            found = stop.match(buffer, at) if stops else None
+            if found is None or found.lastgroup in DATA:
+                if stops and stop.may_match(buffer, at):
+                    return at
+                behind = at + (2 if begin == "\r\n" else begin[0] == "\n")
+                self._trimmed = behind > at
+                at = behind
         self._state = _VALUE
         return at
 
@@ -377,10 +380,15 @@ class ParametersReader(BodyReader):
             if self.status == DEAD:
                 return stopped
         else:
-            self._end_value(end, base)
-            self._state = _BETWEEN
-            self.sound = base + found.end()
+            self._close(end, base, found.end())
         return found.end()
+
+    def _close(self, at: int, base: int, end: int) -> int:
+        """The value is over, and what ends it stands between two indexes. Returns the second."""
+        self._end_value(at, base)
+        self._state = _BETWEEN
+        self.sound = base + end
+        return end
 
     def _is_meant(self, tag: str) -> bool:
         """Whether a tag behind which the value is over was meant as its closer: else it is the last of its text."""

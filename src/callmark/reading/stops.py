@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from callmark.dialects.prefixes import UnsupportedPatternError, apart
+from callmark.reading.characters import COMPILED, Short
 from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Pattern, Remembered, begins, waits
 
 _APART_FROM: Final = 512  # characters from which on each first character of a `Stop` is searched on its own
@@ -28,6 +29,7 @@ class Stop:
         """Take the alternatives, and for a class of characters those with which they begin."""
         self.alternatives: Final = alternatives
         self._begins = re.compile(f"[{first}]").search
+        self._signs = Short(f"[{first}]", self._begins)
         self._held = Remembered(self._held_in)
         self._any = AnyOf(alternatives)
         self._which = Pattern("|".join(alternatives))
@@ -57,23 +59,32 @@ class Stop:
         found = self._begins(text, 1)
         return len(text) if found is None else found.start()
 
-    def next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
+    def next(self, buffer: str, at: int) -> tuple[re.Match[str] | int | None, int]:
         """Return the first match from index `at`, and where it is; None where only more text tells, or there is none.
 
-        Up to the index nothing is a stop, nor may it become one.
+        Of what ends a value as its row says, the index behind it is returned: what stands at the end of a text comes
+        again and again, and is remembered. Up to the second index nothing is a stop, nor may it become one.
         """
-        sign = self._begins(buffer, at)
-        if sign is None:
-            return None, len(buffer)
-        at = sign.start()
-        if len(buffer) - at <= REMEMBERED_LENGTH:
-            held = self._held[buffer[at:]]
-            return (self.match(buffer, at + ~held), at + ~held) if held < 0 else (None, at + held)
-        return self._next(buffer, at)
+        if COMPILED:
+            at = self._signs.find(buffer, at)
+        else:
+            sign = self._begins(buffer, at)
+            at = len(buffer) if sign is None else sign.start()
+        size = len(buffer) - at
+        if not size:
+            return None, at
+        if size <= REMEMBERED_LENGTH:
+            begin, end = self._held[buffer[at:]]
+            if end > 0:
+                return at + end, at + begin
+            return (None if end else self.match(buffer, at + begin)), at + begin
+        found, begin = self._next(buffer, at)
+        return (found.end() if found is not None and found.lastgroup == "end" else found), begin
 
-    def _held_in(self, text: str) -> int:
-        found, end = self._next(text, 0)
-        return end if found is None else ~end
+    def _held_in(self, text: str) -> tuple[int, int]:
+        """Return where in a text the first match is, and the index behind it; 0 where it is no `end`, -1 for none."""
+        found, begin = self._next(text, 0)
+        return begin, -1 if found is None else found.end() if found.lastgroup == "end" else 0
 
     def _next(self, buffer: str, at: int) -> tuple[re.Match[str] | None, int]:
         begins = self._begins
