@@ -45,7 +45,7 @@ from callmark.reading.raw_values import (
 )
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, HELD, OPEN, BodyReader, Fault, Terms
-from callmark.reading.stops import DATA
+from callmark.reading.stops import DATA, is_held
 from callmark.reading.strings import halves_of_characters, without_halves
 from callmark.reading.values import JSON, ValueReader
 from callmark.toolshapes import BRACKETS, Types
@@ -194,10 +194,13 @@ class ParametersReader(BodyReader):
 
     def _read_between(self, buffer: str, at: int, base: int) -> int:
         """Read the tag that opens a value, or what ends the elements of one, or the arguments."""
-        found = self._between.match(buffer, at)
+        between = self._between
+        if at and is_held(between, buffer, at):  # what stands at its beginning was held, and `waits` has said no
+            return at
+        found = between.match(buffer, at)
         strict = found is not None
         if found is None:
-            if self._between.may_match(buffer, at):
+            if between.may_match(buffer, at):
                 return at
             loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
             for pattern in loose if not self._open else ():

@@ -37,6 +37,7 @@ from callmark.reading.options import Limits, Tolerance
 from callmark.reading.patterns import FENCE_RUN, Section
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
+from callmark.reading.stops import is_held
 from callmark.reading.values import ValueReader
 
 RECOVERY: Final = 256
@@ -177,6 +178,8 @@ class SectionReading(CallReading):
     def _read_between(self, entry: Entry, section: Section) -> bool:
         """Read what leads to the next call of a section, or closes it; where neither is there, the section is over."""
         buffer, at = self._buffer, self._at
+        if at and not self._finished and is_held(section.next, buffer, at):
+            return False
         between = section.next.match(buffer, at)
         if (between is None or section.goes_on) and not self._finished and section.next.may_match(buffer, at):
             return False
@@ -220,6 +223,8 @@ class SectionReading(CallReading):
         """Begin the next call of a section, or read it at once; where none is there, the section is over."""
         buffer, at = self._buffer, self._at
         for head in section_heads(entry):
+            if not self._finished and is_held(head.pattern, buffer, at):
+                return False
             found = head.pattern.match(buffer, at)
             if found is not None:
                 if self._swallows and self._quoted_in(self._contexts.here(), self._contexts) is not None:

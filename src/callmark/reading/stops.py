@@ -18,6 +18,14 @@ DATA: Final = frozenset({"astray", "kept", "foreign"})
 """What looks like the end of a value, and is none of it: the groups of the last alternative of a `Stop`."""
 
 
+def is_held(pattern: Pattern, buffer: str, at: int) -> bool:
+    """Return whether the pattern does not match at index `at`, but may once more has come; False where much is left.
+
+    Asked before the pattern is: what a chunk ends with comes again and again, and the answer is remembered.
+    """
+    return len(buffer) - at <= REMEMBERED_LENGTH and pattern.waits(buffer[at:]) is not None
+
+
 class Stop:
     """A pattern of several alternatives that is searched in long values: first where any matches, then which does.
 
