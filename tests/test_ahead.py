@@ -105,6 +105,7 @@ READ = [case["input"] for case in CASES.values() if "=" in case["input"] or "<ar
 
 @given(st.sampled_from(READ), st.integers(1, 9), st.data())
 @example(LONG_GAP, 1, None)
+@example("[CALL: f(a='so\xa0so so so so so')]", 4, None)
 @example("[CALL: f(a=x, b=[1, 'C:\\x', {'c': None}], d='é\\n')]", 4, None)
 @settings(max_examples=settings.default.max_examples * 2)
 def test_a_stream_is_read_alike_chunk_by_chunk(text, size, data):

@@ -13,6 +13,8 @@ from callmark import Dialect
 from callmark.dialects import dialects
 from callmark.reading import characters, scanner
 from callmark.reading.characters import Hops, Short, short
+from callmark.reading.patterns import ValuePatterns
+from callmark.reading.strings import _SIGNS_DOUBLE, STOPS_DOUBLE, SURE_DOUBLE
 from strategies import hostile_texts
 from test_cases import CASES
 
@@ -136,3 +138,18 @@ def test_a_sign_is_found_alike(text, at):
     search = re.compile("[<\n✿]").search
     found = search(text, at)
     assert Short("[<\n✿]", search).find(text, min(at, len(text))) == (len(text) if found is None else found.start())
+
+
+TAGGED = [form for dialect in dialects() for form in dialect.forms if form.body == "parameters"]
+
+
+@given(st.sampled_from(TAGGED), st.text("a<&\\]\n\r\"\x01;é\ud800", max_size=8))
+@example(TAGGED[0], "<")
+def test_a_sure_sign_is_one_that_is_found(form, text):
+    with patch.object(characters, "COMPILED", True):
+        compiled = ValuePatterns(form)
+        looks = [compiled.stops, compiled.breaks]
+    plain = ValuePatterns(form)
+    looks.append(Short(_SIGNS_DOUBLE, STOPS_DOUBLE, SURE_DOUBLE).search)
+    for found, meant in zip(looks, [plain.stops, plain.breaks, STOPS_DOUBLE], strict=True):
+        assert (found(text) is None) == (meant(text) is None)

@@ -59,14 +59,16 @@ def behind(text: str, at: int, known: bytes, most: int) -> int:
 class Short:
     """A search by `re` that need not begin where a short text holds none of the characters with which a match begins.
 
-    `signs` is the pattern of such a character.
+    `signs` is the pattern of such a character, `sure` that of those behind which a match is certain, where they come
+    first: for one the text is returned, not what the search would find.
     """
 
-    __slots__ = ("_is_sign", "_search")
+    __slots__ = ("_is_sign", "_is_sure", "_search")
 
-    def __init__(self, signs: str, search: Callable[..., re.Match[str] | None]) -> None:
+    def __init__(self, signs: str, search: Callable[..., re.Match[str] | None], sure: str = "(?!)") -> None:
         self._search = search
         self._is_sign = table(signs)
+        self._is_sure = table(sure)
 
     def search(self, text: str) -> object:
         """Return what the search finds, None for nothing."""
@@ -77,7 +79,7 @@ class Short:
         for at in range(size):
             code = ord(text[at])
             if code >= 128 or is_sign[code]:
-                return self._search(text)
+                return text if code < 128 and self._is_sure[code] else self._search(text)
         return None
 
     def find(self, text: str, at: int) -> int:
@@ -95,9 +97,11 @@ class Short:
         return len(text) if found is None else found.start()
 
 
-def short(signs: str, search: Callable[..., re.Match[str] | None]) -> Callable[[str], object]:
+def short(
+    signs: str, search: Callable[..., re.Match[str] | None], sure: str = "(?!)"
+) -> Callable[[str], object]:
     """Return the search; in the compiled engine that of `Short`."""
-    return Short(signs, search).search if COMPILED else search
+    return Short(signs, search, sure).search if COMPILED else search
 
 
 class Hops:

@@ -107,7 +107,7 @@ class ValuePatterns:
         plain = all(chars is not None and chars <= {*signs, "\n"} for chars in behind)  # a line holds none of them
         self._closed = closed = "".join(map(re.escape, sorted(signs)))
         looked_at = rf'[{closed}"\\\x00-\x1f\ud800-\udfff]'
-        self.stops = short(looked_at, re.compile(looked_at).search)
+        self.stops = short(looked_at, re.compile(looked_at).search, looked_at)
         following = derived.next_marker(form)
         tails = [f"(?P<tail>(?={expand(tail)}))" for tail in (derived.other_tail(form), following) if tail]
         parts = [Pattern(text) for text in (*map(expand, form.loose_parameters), *tails)]
@@ -127,7 +127,7 @@ class ValuePatterns:
         followed = behind_line_breaks(self.stop.alternatives)
         ends = "" if followed is None else rf"(?=[\r\n{''.join(map(re.escape, sorted(followed)))}]|\Z)|(?<![\r\n])"
         looked_at = rf"[{self._closed}\r\n\ud800-\udfff]"
-        return short(looked_at, re.compile(f"{looked_at}(?:{ends})").search)
+        return short(looked_at, re.compile(f"{looked_at}(?:{ends})").search, rf"(?![\r\n])[{self._closed}]")
 
 
 class Patterns:

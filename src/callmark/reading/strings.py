@@ -29,9 +29,11 @@ _ESCAPE: Final = rf"\\{_ESCAPED}"
 RUN_DOUBLE: Final = Pattern(rf'(?:[^"\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _QUOTE: Final = r'(?<=")(?<![^\\]\\")(?<!\A\\")'  # behind a quote, but not one that is escaped by what stands before it
 _SIGNS_DOUBLE: Final = r'["\\\x00-\x1f\ud800-\udfff]'
+SURE_DOUBLE: Final = r'["\x00-\x1f]'
 STOPS_DOUBLE: Final = short(
-    _SIGNS_DOUBLE, re.compile(rf'{_SIGNS_DOUBLE}(?:(?<![\\"])|(?<=\\)(?!{_ESCAPED})|{_QUOTE})').search
-)
+    _SIGNS_DOUBLE, re.compile(rf'{_SIGNS_DOUBLE}(?:(?<![\\"])|(?<=\\)(?!{_ESCAPED})|{_QUOTE})').search,
+    SURE_DOUBLE,
+)  # fmt: skip
 """Finds in a chunk of a string what does not pass as it is. (Two backslashes and a quote are looked at closely.)"""
 RUN_SINGLE: Final = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
 _RUN_CURLY: Final = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
