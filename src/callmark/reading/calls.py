@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from json import dumps
 from json.encoder import encode_basestring as quoted
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -69,6 +70,7 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 _FAULT_SHOWN: Final = 40  # characters of a fault that a message names
 _start_of: Final = attrgetter("span.start")
 _FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's first line counts as one
+_FIRST_KEY: Final = re.compile(r"(?:\{[ \t\r\n]{0,64}+[\"'“]?([\w.\-]{0,128}+)([^\w.\-])?)?").match
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
 IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
@@ -86,11 +88,11 @@ class CallReading:
     """The state of reading, and the modes in which a call is read: each reads on from `_at` and says if it did."""
 
     __slots__ = (
-        "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_digits", "_entry", "_error",
-        "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until", "_limit_told",
-        "_limits", "_missed", "_mode", "_name", "_nameless", "_nesting", "_opener", "_pieces", "_plan", "_reader",
-        "_recent", "_repairs", "_reread", "_room", "_room_end", "_salvages", "_search", "_shown", "_sole",
-        "_sole_events", "_start", "_stops", "_stray", "_tolerant", "_tools", "_waits",
+        "_aside", "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_digits", "_entry",
+        "_error", "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until",
+        "_limit_told", "_limits", "_missed", "_mode", "_name", "_nameless", "_nesting", "_opener", "_pieces", "_plan",
+        "_reader", "_recent", "_repairs", "_reread", "_room", "_room_end", "_salvages", "_search", "_shown", "_shows",
+        "_sole", "_sole_events", "_start", "_stops", "_stray", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
     def __init__(
@@ -142,6 +144,8 @@ class CallReading:
         self._id: str | None = None
         self._repairs: tuple[Repair, ...] = ()
         self._begun = False  # whether CallStart was emitted
+        self._shows = False  # ... and what is read of the arguments is, too
+        self._aside: bool | None = None  # whether they are kept until they end; None: what they begin with tells
         self._error: tuple[str, str, int] = ("", "", 0)  # code, what was expected, position
 
     def _begin(self, entry: Entry, found: re.Match[str]) -> None:
@@ -162,7 +166,8 @@ class CallReading:
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
         if self._repairs and self._name:
             self._name = self._name.replace("\\", "")
-        self._begun = False
+        self._begun = self._shows = False
+        self._aside = None if self._tools and self._tolerant else False
         self._json = None
         self._at = at
         if self._name is not None:
@@ -186,9 +191,14 @@ class CallReading:
         if begin is not None and not self._nameless:
             found = begin.match(buffer, at)
             if found is not None:
-                self._at = at = found.end()
-                if found.lastgroup == "name":
+                at = found.end()
+                named = found.lastgroup == "name"
+                if named:
                     self._name = found["name"]
+                if self._aside is None and not self._look_inside(buffer, at) and not self._finished:
+                    return False
+                self._at = at
+                if named:
                     self._start_call()
                 self._reader = ObjectReader(self._base + at, self._nesting)
                 return True
@@ -199,6 +209,22 @@ class CallReading:
             self._reader = PairsReader(self._body, self._nesting, self._parameters())
         else:
             self._reader = self._general_reader()
+        return True
+
+    def _look_inside(self, json: str, at: int) -> bool:
+        """Decide whether arguments, by what their JSON begins with at an index, may hold the tool's one level deeper.
+
+        Such are shown when they end; others as they come. Return whether enough of them is there to decide.
+        """
+        parameters = self._parameters()
+        keys = parameters.outer_keys if parameters is not None else frozenset[str]()
+        found = _FIRST_KEY(json, at)
+        key, closed = found.groups("")  # type: ignore[union-attr]  # nothing at all matches too
+        cut = not closed and found.end() == len(json)  # type: ignore[union-attr]
+        if cut and any(outer.startswith(key) for outer in keys):
+            return False
+        self._aside = closed != "" and key in keys
+        self._shows = self._begun and not self._aside
         return True
 
     def _parameters(self) -> Parameters | None:
@@ -302,7 +328,7 @@ class CallReading:
             named, source, json, value, end = read
             name = name or named
         tool = self._tools.get(name) if self._tools else None
-        if end - at > self._room or (tool is not None and tool.refusal(value)):
+        if end - at > self._room or (tool is not None and tool.is_odd(value)):
             return -1
         if has_longer(value, self._digits):
             return -1
@@ -341,7 +367,7 @@ class CallReading:
             stop = reader.feed(buffer, at, base)
         self._at = stop
         if isinstance(reader, ObjectReader):
-            if stop > at:
+            if stop > at and self._shows:
                 self._events.append(ArgumentsDelta(self._index, buffer[at:stop]))
         else:
             self._preview(reader)
@@ -382,13 +408,17 @@ class CallReading:
             self._start_call()
         if reader.out and self._json is not None:
             json = "".join(reader.out)
+            if self._aside is None and not self._look_inside(json, 0):
+                return
             reader.out.clear()
             self._json.append(json)
-            self._events.append(ArgumentsDelta(self._index, json))
+            if self._shows:
+                self._events.append(ArgumentsDelta(self._index, json))
 
     def _start_call(self) -> None:
         self._events.append(CallStart(self._index, self._name or "", self._entry.name))
         self._begun = True
+        self._shows = self._aside is False
 
     def _tail(self) -> Pattern | None:
         """What closes the marker behind what the reader of its arguments has read."""
@@ -534,7 +564,7 @@ class CallReading:
         copied before it is needed.
         """
         source = raw[begin:behind] if self._json is None else ""
-        code, expected, value = self._decoded(source, beside)
+        code, expected, value = self._decoded(source, beside, raw, begin)
         if code:
             self._malformed(end, code, expected, "", raw)
             self._leave(end)
@@ -554,19 +584,19 @@ class CallReading:
         if self._mode == IN_TEXT:
             self._look_behind(self._entry)
 
-    def _decoded(self, source: str, beside: Sequence[str]) -> tuple[str, str, JsonValue]:
+    def _decoded(self, source: str, beside: Sequence[str], raw: str, begin: int) -> tuple[str, str, JsonValue]:
         """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not.
 
-        `source` is their text, where that is JSON; `beside` are the keys of members beside them, of which none may be a
-        parameter that the tool requires and they lack. A call with a fault is refused. Strict reading has read it as
-        lenient reading does, so as to know where it ends, and refuses what was mended, too.
+        `source` is their text, where that is JSON; they begin at index `begin` of the marker `raw`. `beside` are keys
+        of members beside them, of which none may be a parameter that the tool requires and they lack. A call with a
+        fault is refused. Strict reading has read it as lenient reading does, so as to know where it ends, and refuses
+        what was mended, too.
         """
         if self._faults() or (self._repairs and not self._tolerant):
             return "unexpected-text", "", None
+        json = source or "{}" if self._json is None else self._json.take()
         try:
-            value = decode(
-                source or "{}" if self._json is None else self._json.take(), self._nesting, spares_memory=True
-            )
+            value = decode(json, self._nesting, spares_memory=True)
         except Undecodable as error:
             if error.key is not None:
                 return error.code, f"expected each key once, found {quoted(error.key[:80])} twice", None
@@ -574,6 +604,15 @@ class CallReading:
         if has_longer(value, self._digits):
             return "bad-number", f"expected integers of at most {self._digits} digits", None
         parameters = self._parameters()
+        if self._aside and parameters is not None:
+            inner = parameters.inner(value, self._nesting)
+            if inner is not None:
+                outer: str = next(iter(value))
+                place = self._start + max(begin, raw.find(outer, begin))
+                repair = Repair("key-spelling", Span(place, place + len(outer)))
+                self._repairs = tuple(sorted((*self._repairs, repair), key=_start_of))
+                json, value = dumps(inner, ensure_ascii=False), inner
+            self._events.append(ArgumentsDelta(self._index, json))
         refusal = parameters.refusal(value, beside) if parameters is not None else ""
         return "bad-arguments" if refusal else "", refusal, value
 

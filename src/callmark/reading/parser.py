@@ -238,7 +238,7 @@ class Parser(SectionReading):
                     self._waits = self._held_by(0)
                     return ()
                 reader, at = self._current(), self._at
-            if self._begun:
+            if self._shows:
                 stop = reader.feed(chunk, at, base)
                 if reader.status == OPEN:
                     return self._went_on(chunk, at, stop, reader)
@@ -354,7 +354,7 @@ class Parser(SectionReading):
         self._waits = None
         if mode == IN_TEXT:
             self._stops = self._plan.stops
-        elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None:
+        elif mode == IN_CALL and self._shows and not self._sole and self._reader is not None:
             self._stops = self._reader.stops
 
     def _held_by(self, at: int) -> Callable[[str], object] | None:

@@ -11,8 +11,10 @@ from functools import cached_property
 from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
+from callmark.dialects.notation import BLANKS
 from callmark.errors import ToolsError
 from callmark.events import JsonValue
+from callmark.reading.decoder import Undecodable, decode
 from callmark.toolshapes import (
     MAPPING,
     UNIONS,
@@ -30,6 +32,11 @@ ARGUMENTS_KEYS: Final = frozenset((
     *(of + word for of in ("tool", "tool_", "function", "function_") for word in _OF),
 ))  # fmt: skip
 """Keys, in lower case, under which arguments stand that have none of the dialect's own."""
+_OUTER: Final = frozenset((*_OF, *ARGUMENTS_KEYS, "properties"))
+"""Keys under which arguments may stand within the arguments."""
+_SAYS_NAME: Final = ("name", "tool", "tool_name", "function")
+_OF_SCHEMA: Final = ("type", "required")
+_NO_KEYS: Final[frozenset[str]] = frozenset()
 
 _MORE: Final = (
     "$ref", *UNIONS, "patternProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties",
@@ -41,11 +48,12 @@ _MORE: Final = (
 class Parameters:
     """The parameters of one tool: `names` in the schema's order, and the declared types of each."""
 
-    def __init__(self, schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, schema: Mapping[str, Any], root: Mapping[str, Any] | None = None, name: str = "") -> None:
         """Take a JSON Schema of an object; what is no mapping in the place of `properties` counts as none.
 
-        `root` is the schema to which references in it belong, where it is a part of another one.
+        `root` is the schema to which references in it belong, where it is a part of another one; `name` is the tool's.
         """
+        self._name = name
         self._root = schema if root is None else root
         self._schema = schema
         schema = members_of(schema, self._root)
@@ -104,6 +112,39 @@ class Parameters:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
         return bool(self._properties) and key not in self._properties and self._is_closed
 
+    @cached_property
+    def outer_keys(self) -> frozenset[str]:
+        """The keys that are no parameters, and with which arguments begin that hold the tool's one level deeper."""
+        if not self._is_closed or not (self._properties or self._has_none):
+            return _NO_KEYS
+        return frozenset((*_OUTER, *_SAYS_NAME, *_OF_SCHEMA, self._name)) - self._properties.keys()
+
+    def is_odd(self, arguments: JsonValue) -> bool:
+        """Return whether arguments have such a key: only then they can be refused, or hold others."""
+        return isinstance(arguments, dict) and not self.outer_keys.isdisjoint(arguments)
+
+    def inner(self, arguments: Mapping[str, JsonValue], depth_limit: int) -> JsonValue:
+        """Return the arguments that these hold one level deeper, also in a string, None where that is not certain.
+
+        They are just what the tool takes, and what stands beside them can be none of its parameters: its name, and what
+        a schema says of itself.
+        """
+        held = [key for key in arguments if key in _OUTER or key == self._name]
+        if len(held) != 1 or not arguments.keys() <= self.outer_keys:
+            return None
+        if any(key not in held and key not in _OF_SCHEMA and said != self._name for key, said in arguments.items()):
+            return None
+        value = arguments[held[0]]
+        if isinstance(value, str):
+            try:
+                value = decode(value.strip(BLANKS), depth_limit)
+            except Undecodable:
+                return None
+        if not isinstance(value, dict) or not self.takes(value, without=()):
+            return None
+        may_be_schema = held == ["properties"] and (not value or any(isinstance(said, dict) for said in value.values()))
+        return None if may_be_schema else value
+
     def unmarked(self, key: str) -> str:
         """Return the parameter that a key means as Markdown escapes it; the key where the tool has that, or neither."""
         name = key.replace("\\_", "_")
@@ -149,5 +190,5 @@ def known_tools(tools: Any) -> dict[str, Parameters] | None:
     for name, schema in schemas_by_name(tools).items():
         if schema is not None and not isinstance(schema, MAPPING):
             raise ToolsError(f"tool {name!r}: expected a JSON Schema of its arguments, found {type(schema).__name__}")
-        known[name] = Parameters(schema or {})
+        known[name] = Parameters(schema or {}, name=name)
     return known
