@@ -588,7 +588,7 @@ class CallReading:
         """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not.
 
         `source` is their text, where that is JSON; they begin at index `begin` of the marker `raw`. `beside` are keys
-        of members beside them, of which none may be a parameter that the tool requires and they lack. A call with a
+        of members beside them, of which none may be a parameter of the tool that they lack. A call with a
         fault is refused. Strict reading has read it as lenient reading does, so as to know where it ends, and refuses
         what was mended, too.
         """

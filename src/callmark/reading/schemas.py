@@ -168,7 +168,7 @@ class Parameters:
         """
         if not isinstance(arguments, dict):
             return ""
-        astray = next((key for key in beside if key not in arguments and key in self.required), None)
+        astray = next((key for key in beside if key in self._properties and key not in arguments), None)
         if astray is not None:
             return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
         is_schema = arguments.get("type") == "object"
