@@ -45,9 +45,12 @@ _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
-_ELLIPSES: Final = frozenset(("...", "…"))  # in the place of values: they stand for what a call would have
-_OPTION: Final = re.compile(r"-{1,2}([^\W\d][\w\-]{0,127}+)(?![^ \t=])|([^\W\d](?:[\w.]|-(?!>)){0,127}+)[ \t]{0,8}+->")
-"""A word that begins with an option, as commands have them, or with a key and an arrow."""
+_ELLIPSES: Final = frozenset(("...", "…", "*args", "**kwargs"))  # they stand for what a call would have
+_OPTION: Final = re.compile(
+    r"-{1,2}([^\W\d][\w\-]{0,127}+)(?![^ \t=])|([^\W\d](?:[\w.]|-(?!>)){0,127}+)[ \t]{0,8}+->"
+    r"|<([^\W\d][\w.\-]{0,127}+)[>=]"
+)
+"""A word that begins with an option, as commands have them, with a key and an arrow, or with a tag."""
 _ENCODED: Final = re.compile(r'"[ ]?\{(?:[ ]|\\[nrt]){0,16}+\\"([^"\\]{1,128}+)\\"[ ]{0,8}+:').match
 """The JSON of a string that begins as an object does; the group is its first key."""
 _NULLS: Final = frozenset(("null", "None"))  # behind a key they are text where text is declared
@@ -224,17 +227,22 @@ class ArgumentsReader(ValueReader):
     def _looks_like_a_pair(self, word: str) -> bool:
         """Whether a word begins with a parameter's name, and goes on as a pair does; or with an option of that name."""
         option = _OPTION.match(word)
-        key = "" if option is None else option[1] or option[2]
+        key = "" if option is None else option[1] or option[2] or option[3]
         return key in self._names or key.replace("-", "_") in self._names or any(
             sign != "" and key.rstrip(" \t") in self._names and not f"{sign}{rest}".startswith("://")
             for key, sign, rest in (word.partition(":"), word.partition("="))
         )
 
     def _is_no_value(self, word: str) -> bool:
-        """Whether a positional word stands for what a call would have, or for nothing, where no null is declared."""
-        declared = self._declared() if word in _NULLS and self._bound < len(self._bind) else None
-        is_text = declared is None or "null" in declared or word in declared.members
-        return word in _ELLIPSES or not is_text
+        """Whether a positional word stands for what a call would have, as the parameter's own name does, or for
+        nothing, where no null is declared.
+        """
+        if word in _ELLIPSES or self._bound >= len(self._bind):
+            return word in _ELLIPSES
+        declared = self._declared()
+        if declared is not None and word in declared.members:
+            return False
+        return word == self._key or (word in _NULLS and declared is not None and "null" not in declared)
 
     def _check_object(self, string: str) -> None:
         """A string of JSON, alone, is meant as all of the arguments where its first key is a parameter of theirs."""
