@@ -24,9 +24,12 @@ from callmark.reading.status import KEY, NEXT, Terms
 from callmark.reading.values import JSON, ValueReader
 
 _OTHER_NAME_KEYS: Final = frozenset(
-    ("tool", "toolname", "action", "function_name", "functionname", "func", "api", "method")
-)
-"""Keys, in lower case, under which a name stands that has none of the dialect's own."""
+    (
+        "tool", "toolname", "action", "function_name", "functionname", "func", "api", "method", "tool_call", "toolcall",
+        "function_call", "functioncall",
+    )
+)  # fmt: skip
+"""Keys, in lower case, under which a name stands that has none of the dialect's own, or an object that begins so."""
 _FIRST_KEY: Final = re.compile(r"\{[ \t\r\n]*+[\"']([^\"']*+)")
 _UNESCAPED: Final = Pattern(
     r"\"[ \t\r\n]{0,16}+\{[ \t\r\n]{0,16}+\"[\w$@][\w$@.\-]{0,127}+\"[ \t\r\n]{0,16}+:[ \t\r\n]{0,16}+[^ \t\r\n\\]"
@@ -36,6 +39,8 @@ _OUTER_QUOTE: Final = Pattern(r"\"[ \t\r\n]{0,16}+[}\]]")
 """The second quote around such arguments, where one of their own is due."""
 _OBJECT: Final = Pattern(r"\{[ \t\r\n]{0,16}+(?:\}|\"[^\"\\\r\n]{1,128}+\"[ \t\r\n]{0,16}+:)")
 """An object where a key is due: arguments whose own key is missing, unless it begins as an envelope does."""
+_NAMED: Final = Pattern(r"\{[ \t\r\n]{0,16}+\"name\"[ \t\r\n]{0,16}+:[ \t\r\n]{0,16}+\"")
+"""What an object begins with that holds a name, and perhaps arguments."""
 _EMPTY_LIST: Final = Pattern(r"\[[ \t\r\n]{0,16}+\]")
 _BEHIND_ARGUMENTS: Final = (["E"], ["E", "O"], ["F"], ["F", "E"], ["F", "E", "O"])
 """The brackets that are open where the next call may follow one that has begun its arguments and lacks closers."""
@@ -199,7 +204,18 @@ class EnvelopeReader(ValueReader):
     # Brackets.
 
     def _begin_value(self, buffer: str, at: int, base: int) -> int:
-        """As in ValueReader; an empty list for the arguments, as PHP writes an empty object, is none."""
+        """As in ValueReader; an empty list for the arguments, as PHP writes an empty object, is none.
+
+        An object under another key of the name may hold name and arguments, as one under `function` does.
+        """
+        if self._stack[-1:] == ["E"] and self._role == "other name" and not self._roles and not self.beside.candidates:
+            holds = follows(_NAMED, buffer, at)
+            if holds is None:
+                return at
+            if holds:
+                self._key = "function"
+                self._role = "name"
+                self._roles.add("name")
         if self._stack[-1:] == ["E"] and self._role == "arguments" and self._tolerant:
             is_empty = follows(_EMPTY_LIST, buffer, at)
             if is_empty is None:
