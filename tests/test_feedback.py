@@ -249,6 +249,39 @@ def test_a_value_in_which_the_next_one_may_stand_is_left_out_of_the_form(text):
     assert '[CALL: save({"days": 3})]' in told
 
 
+TOOLS = {"f": {"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}}
+"""A tool that requires nothing."""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[CALL: f({"type": "object", "properties": {"a": {}}})]', '⟦type⟧": "object"'),
+        ('[CALL: f({"title": "f", "properties": {}, "type": "object"})]', '⟦title⟧": "f"'),
+        (r'[CALL: f({"t\u0079pe": "object", "properties": {}})]', "⟦["),
+    ],
+)
+def test_a_definition_is_not_shown_as_the_correct_form(text, told):
+    said = lines(text, tools=TOOLS)
+    assert "Expected arguments, not their definition, found" in said[1]
+    assert told in said[1]
+    assert "properties" not in "".join(said[2:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "f", "arguments": {"a": "b"}, "b": "x"}</tool_call>',
+        '<tool_call>{"name": "f", "b": "x", "arguments": {"a": "b"}}</tool_call>',
+    ],
+)
+def test_a_parameter_beside_the_arguments_is_told(text):
+    found = problem(text, tools=TOOLS)
+    parts = message_parts(found.message)
+    assert (parts.expected, parts.found) == ("all arguments in one object", "b")
+    assert text[parts.at :].startswith('b": "x"')
+
+
 def test_a_key_given_twice_is_left_out_of_the_form():
     assert '[CALL: f({"b": 3})]' in lines("[CALL: f(a=1, b=3, a=2)]")
 

@@ -564,9 +564,9 @@ class CallReading:
         copied before it is needed.
         """
         source = raw[begin:behind] if self._json is None else ""
-        code, expected, value = self._decoded(source, beside, raw, begin)
+        code, expected, value = self._decoded(source, beside, raw, begin, behind)
         if code:
-            self._malformed(end, code, expected, "", raw)
+            self._malformed(end, code, expected, value or "", raw)
             self._leave(end)
             return
         name = self._name or ""
@@ -584,13 +584,16 @@ class CallReading:
         if self._mode == IN_TEXT:
             self._look_behind(self._entry)
 
-    def _decoded(self, source: str, beside: Sequence[str], raw: str, begin: int) -> tuple[str, str, JsonValue]:
-        """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not.
+    def _decoded(
+        self, source: str, beside: Sequence[str], raw: str, begin: int, behind: int
+    ) -> tuple[str, str, JsonValue]:
+        """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not;
+        or the key that it is refused for.
 
-        `source` is their text, where that is JSON; they begin at index `begin` of the marker `raw`. `beside` are keys
-        of members beside them, of which none may be a parameter of the tool that they lack. A call with a
-        fault is refused. Strict reading has read it as lenient reading does, so as to know where it ends, and refuses
-        what was mended, too.
+        `source` is their text, where that is JSON; they stand between two indexes of the marker `raw`. `beside` are
+        keys of members beside them, of which none may be a parameter of the tool that they lack. A call with a fault is
+        refused. Strict reading has read it as lenient reading does, so as to know where it ends, and refuses what was
+        mended, too.
         """
         if self._faults() or (self._repairs and not self._tolerant):
             return "unexpected-text", "", None
@@ -613,8 +616,13 @@ class CallReading:
                 self._repairs = tuple(sorted((*self._repairs, repair), key=_start_of))
                 json, value = dumps(inner, ensure_ascii=False), inner
             self._events.append(ArgumentsDelta(self._index, json))
-        refusal = parameters.refusal(value, beside) if parameters is not None else ""
-        return "bad-arguments" if refusal else "", refusal, value
+        refusal = parameters.refusal(value, beside) if parameters is not None else None
+        if refusal is None:
+            return "", "", value
+        expected, key = refusal
+        at = raw.find(key, begin if key in value else behind)
+        self._error = "bad-arguments", expected, self._start + (at if at >= 0 else max(raw.rfind(key, 0, begin), 0))
+        return "bad-arguments", expected, key[:_FAULT_SHOWN]
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""

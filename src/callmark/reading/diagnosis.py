@@ -25,6 +25,8 @@ _UNSEEN = {" ": "a space", "\t": "a tab", "\n": "a line break", "\r": "a line br
 _JSON_STRING = r'"(?:[^"\\]|\\.)*+"'
 CLOSER_BEHIND: Final = "the closer of the marker behind"
 """What is expected behind a tag that is one of several which end a marker together. A grammar has one sign for all."""
+NO_DEFINITION: Final = "arguments, not their definition"
+"""What is expected where a model repeats the schema of a tool."""
 
 _WHOLE_TAG = "a parameter or "  # a reader takes what opens a value as a whole: where that is wrong, a grammar knows
 _FEW = 2  # keys that are named one by one

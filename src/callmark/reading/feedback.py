@@ -20,7 +20,7 @@ from callmark.dialects.notation import fill
 from callmark.dialects.rendering import hidden
 from callmark.errors import UnknownDialectError, UsageError
 from callmark.events import RAW_KEY, JsonValue, Malformed, Notice
-from callmark.reading.diagnosis import WANTED, MessageParts, message_parts, unknown_tool
+from callmark.reading.diagnosis import NO_DEFINITION, WANTED, MessageParts, message_parts, unknown_tool
 
 if TYPE_CHECKING:
     from callmark.languages import Language
@@ -44,7 +44,7 @@ _PLACED: Final = frozenset(
 )  # fmt: skip
 _GAP: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # Chinese words have no blank between them
 _MORE: Final = re.compile(r"[^\W\d_]|[^\w\s\"')\]}<>]")  # with what text or code goes on behind a value: `+`, say
-_ENDS: Final = (WANTED["inner-quotes"], WANTED["missing-closer"])
+_UNSOUND: Final = (WANTED["inner-quotes"], WANTED["missing-closer"], NO_DEFINITION)
 _OF_KEYS: Final = ('":"', '"="')  # what is expected behind a key
 _PLACEHOLDER: Final = {"key": "value"}
 
@@ -176,9 +176,11 @@ def _on_malformed(
 
 
 def _certain(problem: Malformed) -> str:
-    """Return the marker, up to where strict reading misses the end of a value: lenient reading guesses where it is."""
+    """Return the marker, up to where strict reading misses the end of a value: lenient reading guesses where it is; or
+    where a schema stands, of which nothing is an argument.
+    """
     parts = message_parts(problem.message)
-    unended = parts is not None and (parts.expected in _ENDS or parts.expected.startswith('"<'))
+    unended = parts is not None and (parts.expected in _UNSOUND or parts.expected.startswith('"<'))
     return problem.raw[: parts.at] if parts is not None and unended else problem.raw
 
 

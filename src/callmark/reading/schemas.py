@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from json.encoder import encode_basestring as quoted
 from typing import Any, Final
 
 from callmark.dialects.notation import BLANKS
 from callmark.errors import ToolsError
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode
+from callmark.reading.diagnosis import NO_DEFINITION
 from callmark.toolshapes import (
     MAPPING,
     UNIONS,
@@ -161,20 +161,20 @@ class Parameters:
             key in known for key in without
         )
 
-    def refusal(self, arguments: JsonValue, beside: Sequence[str] = ()) -> str:
-        """Return what is wrong where these cannot be meant as the tool's arguments, in words; "" where they may be.
+    def refusal(self, arguments: JsonValue, beside: Sequence[str] = ()) -> tuple[str, str] | None:
+        """Return what should stand in the place of which key, where these cannot be meant as the tool's arguments.
 
         `beside` are the keys of what stood beside them.
         """
         if not isinstance(arguments, dict):
-            return ""
+            return None
         astray = next((key for key in beside if key in self._properties and key not in arguments), None)
         if astray is not None:
-            return f"expected all arguments in one object, found {quoted(astray[:80])} beside it"
+            return "all arguments in one object", astray
         is_schema = arguments.get("type") == "object"
         if is_schema and (self._has_none or ("properties" in arguments and self.lacks("properties"))):
-            return "expected arguments, found a schema, as the definition of a tool has it"
-        return ""
+            return NO_DEFINITION, next(iter(arguments))
+        return None
 
 
 def known_tools(tools: Any) -> dict[str, Parameters] | None:
