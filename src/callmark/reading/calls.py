@@ -217,13 +217,15 @@ class CallReading:
         Such are shown when they end; others as they come. Return whether enough of them is there to decide.
         """
         parameters = self._parameters()
-        keys = parameters.outer_keys if parameters is not None else frozenset[str]()
-        found = _FIRST_KEY(json, at)
-        key, closed = found.groups("")  # type: ignore[union-attr]  # nothing at all matches too
-        cut = not closed and found.end() == len(json)  # type: ignore[union-attr]
-        if cut and any(outer.startswith(key) for outer in keys):
-            return False
-        self._aside = closed != "" and key in keys
+        self._aside = False
+        if parameters is not None:
+            found = _FIRST_KEY(json, at)
+            key, closed = found.groups("")  # type: ignore[union-attr]  # nothing at all matches too
+            if closed:
+                self._aside = parameters.may_be_around(key)
+            elif found.end() == len(json) and parameters.may_go_on(key):  # type: ignore[union-attr]
+                self._aside = None
+                return False
         self._shows = self._begun and not self._aside
         return True
 

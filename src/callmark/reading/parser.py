@@ -238,12 +238,13 @@ class Parser(SectionReading):
                     self._waits = self._held_by(0)
                     return ()
                 reader, at = self._current(), self._at
-            if self._shows:
+            if self._begun:
                 stop = reader.feed(chunk, at, base)
                 if reader.status == OPEN:
                     return self._went_on(chunk, at, stop, reader)
                 if stop > at and type(reader) is ObjectReader:
-                    self._events.append(ArgumentsDelta(self._index, chunk[at:stop]))
+                    if self._shows:
+                        self._events.append(ArgumentsDelta(self._index, chunk[at:stop]))
                     self._mode = IN_TAIL if reader.status == DONE else IN_CALL
                 self._at = stop
         self._buffer = chunk
@@ -257,7 +258,7 @@ class Parser(SectionReading):
         self._at = 0
         if stop == len(chunk):
             self._buffer = ""
-            self._stops = reader.stops
+            self._stops = reader.stops if self._shows else None
             piece = chunk
         else:
             self._buffer = chunk[stop:]
@@ -274,6 +275,10 @@ class Parser(SectionReading):
             self._pieces.fold()
             if json is not None:
                 json.fold()
+        if not self._shows:
+            if not isinstance(reader, ObjectReader):
+                self._preview(reader)
+            return self._take_events()
         if json is not None and not isinstance(reader, ObjectReader):
             out = reader.out
             if not out:

@@ -36,7 +36,8 @@ _OUTER: Final = frozenset((*_OF, *ARGUMENTS_KEYS, "properties"))
 """Keys under which arguments may stand within the arguments."""
 _SAYS_NAME: Final = ("name", "tool", "tool_name", "function")
 _OF_SCHEMA: Final = ("type", "required")
-_NO_KEYS: Final[frozenset[str]] = frozenset()
+_AROUND: Final = _OUTER.union(_SAYS_NAME, _OF_SCHEMA)
+_BEGUN: Final = frozenset(key[:size] for key in _AROUND for size in range(len(key) + 1))
 
 _MORE: Final = (
     "$ref", *UNIONS, "patternProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties",
@@ -112,16 +113,20 @@ class Parameters:
         """Return whether the tool has parameters, and none of this name, nor any of whatever name."""
         return bool(self._properties) and key not in self._properties and self._is_closed
 
-    @cached_property
-    def outer_keys(self) -> frozenset[str]:
-        """The keys that are no parameters, and with which arguments begin that hold the tool's one level deeper."""
-        if not self._is_closed or not (self._properties or self._has_none):
-            return _NO_KEYS
-        return frozenset((*_OUTER, *_SAYS_NAME, *_OF_SCHEMA, self._name)) - self._properties.keys()
+    def may_be_around(self, key: str) -> bool:
+        """Return whether a key is no parameter, and may be one with which arguments begin that hold the tool's."""
+        is_other = key not in _AROUND and key != self._name
+        return not is_other and (self.lacks(key) or self._has_none)
+
+    def may_go_on(self, key: str) -> bool:
+        """Return whether more of its letters could make such a key of the beginning of one."""
+        return key in _BEGUN or self._name.startswith(key)
 
     def is_odd(self, arguments: JsonValue) -> bool:
         """Return whether arguments have such a key: only then they can be refused, or hold others."""
-        return isinstance(arguments, dict) and not self.outer_keys.isdisjoint(arguments)
+        if not isinstance(arguments, dict) or (_AROUND.isdisjoint(arguments) and self._name not in arguments):
+            return False
+        return any(map(self.may_be_around, arguments))
 
     def inner(self, arguments: Mapping[str, JsonValue], depth_limit: int) -> JsonValue:
         """Return the arguments that these hold one level deeper, also in a string, None where that is not certain.
@@ -130,7 +135,7 @@ class Parameters:
         a schema says of itself.
         """
         held = [key for key in arguments if key in _OUTER or key == self._name]
-        if len(held) != 1 or not arguments.keys() <= self.outer_keys:
+        if len(held) != 1 or not all(map(self.may_be_around, arguments)):
             return None
         if any(key not in held and key not in _OF_SCHEMA and said != self._name for key, said in arguments.items()):
             return None
