@@ -307,6 +307,15 @@ def test_an_integer_has_at_most_4300_digits(digits, sign):
     assert codes_of(events) == ["bad-number"] * (digits > 4300)
 
 
+def test_an_integer_in_arguments_one_level_deeper_has_no_more_digits():
+    tools = {"f": {"properties": {"a": {"type": "integer"}}}}
+    for text in ('[CALL: f({"input": {"a": 1234}})]', r'[CALL: f({"input": "{\"a\": 1234}"})]'):
+        for digits in (3, 4):
+            parsed = parse(text, tools=tools, limits=Limits(digits=digits))
+            assert [call.arguments for call in parsed.calls] == [{"a": 1234}] * (digits == 4)
+            assert [problem.code for problem in parsed.problems] == ["bad-number"] * (digits == 3)
+
+
 def test_a_raw_value_of_so_many_digits_is_text():
     for digits, value in ((4096, 10**4096 // 9), (4097, "1" * 4097)):
         (call,) = parse(f"<function=f><parameter=a>{'1' * digits}</parameter></function>").calls

@@ -606,8 +606,6 @@ class CallReading:
             if error.key is not None:
                 return error.code, f"expected each key once, found {quoted(error.key[:80])} twice", None
             return error.code, MALFORMED_CODES[error.code], None
-        if has_longer(value, self._digits):
-            return "bad-number", f"expected integers of at most {self._digits} digits", None
         parameters = self._parameters()
         if self._aside and parameters is not None:
             inner = parameters.inner(value, self._nesting)
@@ -618,6 +616,8 @@ class CallReading:
                 self._repairs = tuple(sorted((*self._repairs, repair), key=_start_of))
                 json, value = dumps(inner, ensure_ascii=False), inner
             self._events.append(ArgumentsDelta(self._index, json))
+        if has_longer(value, self._digits):
+            return "bad-number", f"expected integers of at most {self._digits} digits", None
         refusal = parameters.refusal(value, beside) if parameters is not None else None
         if refusal is None:
             return "", "", value
