@@ -1194,6 +1194,27 @@ def test_a_typed_value_between_tags_is_read_alike_however_it_comes(row, data):
     laws.check_chunking(text, cuts, dialects=row, tools=tools)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(data=st.data())
+def test_arguments_one_level_deeper_are_read_in_every_dialect(dialect, data):
+    inner = {"a": data.draw(st.text("ab \"'{}\\\n", max_size=12)), "b": data.draw(st.integers(-9, 99))}
+    key = data.draw(st.sampled_from(["arguments", "parameters", "input", "kwargs", "properties", "f"]))
+    before = data.draw(st.sampled_from([{}, {"name": "f"}, {"type": "object"}]))
+    written = {**before, key: json.dumps(inner) if data.draw(st.booleans()) else inner}
+    text = render_call("f", written, dialect)
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}
+    chosen = {"dialects": dialect, "tools": {"f": schema}}
+    (call,) = parse(text, **chosen).calls
+    assert (call.arguments, [repair.code for repair in call.repairs]) == (inner, ["key-spelling"])
+    laws.check_chunking(text, range(len(text)), **chosen)
+    laws.check_chunking(text[: len(text) // 2], range(len(text)), **chosen)
+    laws.check_previews(text, **chosen)
+    laws.check_nothing_is_lost(text, **chosen)
+    own = {"f": {"properties": {"a": {}, **{each: {} for each in written}}}}
+    (call,) = parse(text, dialects=dialect, tools=own).calls
+    assert "key-spelling" not in [repair.code for repair in call.repairs]
+
+
 _PIECES = [
     *(" b=", " b=1", " b =", "; b=", " other=", "a", "b", "other", "=", "=", "==", " ", " ", "  ", "\t", ";", "x"),
     *(" $c=1", " -d=", "b= ", "，", "}", "word" * 40, "1", ",", '"q"', "[1]", "\n", "＝", "-"),
