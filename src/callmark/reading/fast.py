@@ -36,7 +36,6 @@ from callmark.reading.raw_values import (
     is_long_json,
     is_sloppy,
     key_of,
-    may_wrap,
     plain_value,
 )
 from callmark.reading.schemas import Parameters
@@ -233,8 +232,6 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                     end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
         if tags.holds and elements_in(found):
-            return at
-        if not pieces and may_wrap(key, form, parameters):
             return at
         if "\\" in key and parameters is not None and parameters.unmarked(key) != key:
             return at

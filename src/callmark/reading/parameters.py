@@ -36,11 +36,9 @@ from callmark.reading.raw_values import (
     elements_in,
     empty_container,
     encoded_twice,
-    inside_of,
     is_long_json,
     is_sloppy,
     key_of,
-    may_wrap,
     plain_value,
 )
 from callmark.reading.schemas import Parameters
@@ -79,8 +77,8 @@ class ParametersReader(BodyReader):
 
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
-        "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_sink", "_state", "_stop",
-        "_stray", "_tagged", "_tail", "_trim", "_trimmed", "_whole", "_wrapper",
+        "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_state", "_stop",
+        "_stray", "_tagged", "_tail", "_trim", "_trimmed", "_whole",
     )  # fmt: skip
 
     def __init__(self, patterns: ValuePatterns, start: int, terms: Terms, *, tolerant: bool) -> None:
@@ -91,7 +89,6 @@ class ParametersReader(BodyReader):
         """
         super().__init__(start, terms, tolerant)
         form = patterns.form
-        self._sink = self.out  # where what is read goes: aside, while it may turn out to hold all arguments
         self._patterns = patterns
         self._state = _BETWEEN
         self._stop = patterns.stop if form.encoding == "raw" else patterns.stop_xml
@@ -118,12 +115,11 @@ class ParametersReader(BodyReader):
         self._base = 0  # position of the buffer that is read
         self._trimmed = False  # whether the value began with a line break of the markup, so that it ends with one too
         self._tail = ""  # a line break that may belong to the markup
-        self._wrapper: Span | None = None  # of the tag before the value that may hold all arguments
 
     @property
     def stops(self) -> Callable[[str], object] | None:
         """What finds in a chunk of a value what does not pass as it is, or says that it is HELD; None outside."""
-        if self._state != _VALUE or self._tail or self._json is not None or self._wrapper is not None:
+        if self._state != _VALUE or self._tail or self._json is not None:
             return None
         return self._patterns.stops if self._is_string else self._hold
 
@@ -161,9 +157,7 @@ class ParametersReader(BodyReader):
         if self._state == _VALUE and not at and self._json is None and self._breaks(buffer) is None:
             piece, self._tail = self._tail + buffer, ""  # most chunks of most values: nothing in it needs a closer look
             if self._is_string:
-                self._sink.append(quoted(piece)[1:-1])
-                if self._wrapper is not None:
-                    fold(self._sink)
+                self.out.append(quoted(piece)[1:-1])
                 return size
             if self._hold(piece) is HELD:
                 return size
@@ -188,8 +182,6 @@ class ParametersReader(BodyReader):
                 at = self._read_cdata(buffer, at)
             if at == before and state == self._state:
                 break
-        if self._wrapper is not None:
-            fold(self._sink)
         return at
 
     def _read_between(self, buffer: str, at: int, base: int) -> int:
@@ -243,20 +235,10 @@ class ParametersReader(BodyReader):
             if "\\" in self._key and self._tolerant and self._parameters is not None:
                 self._unmark(found, self._parameters, base)
             self._declared, self._is_json = declared(found, self._key, self._parameters)
-            if self._wrapper is not None and not self._open:  # and here is another one
-                self.out += self._sink
-                self._sink, self._wrapper = self.out, None
-            elif (
-                not self._begun
-                and not self._open
-                and self._tolerant
-                and may_wrap(self._key, self._patterns.form, self._parameters)
-            ):
-                self._wrapper, self._sink = Span(base + at, base + end), []
             if self._open and self._open[-1][0] == "]":
-                self._sink.append("," if self._begun else "[")
+                self.out.append("," if self._begun else "[")
             else:
-                self._sink.append(("," if self._begun else "{") + quoted(self._key) + ":")
+                self.out.append(("," if self._begun else "{") + quoted(self._key) + ":")
             if holds:
                 self._begin_elements(holds)
                 return end
@@ -274,24 +256,13 @@ class ParametersReader(BodyReader):
     def _end_arguments(self, place: int) -> None:
         """All values are read, and the end of the call stands at a position."""
         if not self._whole:
-            self._sink.append("}" if self._begun else "{}")
+            self.out.append("}" if self._begun else "{}")
             self.end = place
         elif not self._begun:
-            self._sink.append("{}")
-        if self._wrapper is not None:
-            self._unwrap(self._wrapper)
+            self.out.append("{}")
         if self._stray is not None:
             self.faults.append(self._stray)
         self.status = DONE
-
-    def _unwrap(self, tag: Span) -> None:
-        """All is read, and aside: hand over the one value instead, if that is what the tool wants."""
-        json = "".join(self._sink)
-        self._sink = self.out
-        inside = inside_of(json, self._parameters, self._depth_limit)
-        self.out.append(inside or json)
-        if inside:
-            self.repairs.append(Repair("key-spelling", tag))
 
     def _unmark(self, found: re.Match[str], parameters: Parameters, base: int) -> None:
         """The key has a backslash: drop those that Markdown wants before underscores, if the tool means that."""
@@ -427,7 +398,7 @@ class ParametersReader(BodyReader):
         """The elements of the innermost value that holds any have come to their end."""
         bracket, self._parameters = self._open.pop()
         self._between = self._patterns.between if not self._open else self._inside(self._open[-1][0])
-        self._sink.append(bracket if self._begun else {"]": "[]", "}": "{}"}[bracket])
+        self.out.append(bracket if self._begun else {"]": "[]", "}": "{}"}[bracket])
         self._begun = True
 
     def _inside(self, bracket: str) -> Pattern:
@@ -480,7 +451,7 @@ class ParametersReader(BodyReader):
 
     def _write_string(self, text: str) -> None:
         """Write a part of a value that is a string; half of a character in it is a fault."""
-        self._sink.append(quoted(self._whole_characters(text))[1:-1])
+        self.out.append(quoted(self._whole_characters(text))[1:-1])
 
     def _whole_characters(self, text: str) -> str:
         if not self._halves:
@@ -526,7 +497,7 @@ class ParametersReader(BodyReader):
 
     def _begin_string(self) -> None:
         self._is_string = True
-        self._sink.append('"')
+        self.out.append('"')
 
     def _take_json(self, piece: str, stop: int) -> int:
         """Hand a piece of the value, which ends at index `stop`, on to the reader of JSON."""
@@ -534,7 +505,7 @@ class ParametersReader(BodyReader):
         if json is None:
             raise AssertionError("no reader of JSON")
         end = self._base + stop
-        read = json.take(piece, end, self._sink)
+        read = json.take(piece, end, self.out)
         reader = json.reader
         self.repairs += reader.repairs
         reader.repairs.clear()
@@ -565,25 +536,25 @@ class ParametersReader(BodyReader):
         if self._json is not None:
             if not self._json.begun:
                 self._repair("null-arguments", base + at, base + at)
-                self._sink.append("{}")
+                self.out.append("{}")
             elif not self._json.whole:
-                if not self._whole or not _supply_closers(self._json, base + at, self._sink):
+                if not self._whole or not _supply_closers(self._json, base + at, self.out):
                     self.error = base + at
                     self._die("bad-arguments", "a whole JSON value", at)
                 self.repairs += self._json.reader.repairs
             self._json = None
             self.end = base + at
         elif self._is_string:
-            self._sink.append('"')
+            self.out.append('"')
             self._is_string = False
         elif self._patterns.element is not None and (empty := empty_container("".join(self._held), self._declared)):
-            self._sink.append(empty)
+            self.out.append(empty)
         else:
             text = self._whole_characters("".join(self._held))
             try:
                 json = plain_value(text, self._declared, self._depth_limit - 1 - len(self._open))[0]
                 if json[0] == '"':
                     json = self._mended(text, base + at - len(tail), closed=closed) or json
-                self._sink.append(json)
+                self.out.append(json)
             except Undecodable:  # a key is there twice: the call has an end all the same, and is refused there
-                self._sink.append(text)
+                self.out.append(text)

@@ -15,7 +15,7 @@ from callmark.dialects.notation import BLANKS
 from callmark.events import JsonValue
 from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.patterns import ENTITY
-from callmark.reading.schemas import ARGUMENTS_KEYS, Parameters
+from callmark.reading.schemas import Parameters
 from callmark.reading.words import NUMBER, scalar
 from callmark.toolshapes import BRACKETS, Types, type_of
 
@@ -36,27 +36,6 @@ def key_of(found: re.Match[str], form: Form) -> str:
     if form.key_encoding == "raw" or "&" not in key:
         return key
     return _ENTITY.sub(lambda entity: character(entity[0]), key)
-
-
-def may_wrap(key: str, form: Form, parameters: Parameters | None) -> bool:
-    """Whether the value of a parameter of this name may hold all arguments, as the tool declares none of this name."""
-    if parameters is None or (key not in form.arguments_keys and key not in ARGUMENTS_KEYS):
-        return False
-    return parameters.lacks(key)
-
-
-def inside_of(json: str, parameters: Parameters | None, depth_limit: int) -> str:
-    """Return the JSON of the one value in arguments, or in a string there, if the tool wants just that; else ""."""
-    inside = json[json.index(":") + 1 : -1]
-    try:
-        (value,) = decode(json, depth_limit).values()
-        if isinstance(value, str):
-            inside = value.strip(BLANKS)
-            value = decode(inside, depth_limit)
-    except Undecodable:
-        return ""
-    wanted = isinstance(value, dict) and parameters is not None and parameters.takes(value, without=())
-    return inside if wanted else ""
 
 
 def elements_in(found: re.Match[str]) -> str:
