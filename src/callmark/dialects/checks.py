@@ -28,9 +28,8 @@ _HALVES: Final = "".join(map(chr, range(0xD800, 0xE000)))
 _BODIES: Final[dict[str, tuple[Body, ...]]] = {
     **dict.fromkeys(("parameter", "loose_parameters", "value_end", "loose_value_end", "nested"), ("parameters",)),
     **dict.fromkeys(("member", "item", "unclosed", "broken_by", "encoding", "key_encoding", "trim"), ("parameters",)),
+    **dict.fromkeys(("name_keys", "arguments_keys"), ("envelope",)),
     "quote": ("braces", "arguments"),
-    "name_keys": ("envelope",),
-    "arguments_keys": ("envelope", "parameters"),  # a parameter of such a name may hold all arguments
 }
 """The bodies of which a field says something, where these are not all."""
 _BESIDE_OTHERS: Final = frozenset({"head", "opener", "separator", "parameter", "value_end", "tail"})
