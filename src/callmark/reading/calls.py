@@ -70,6 +70,7 @@ _EXPLAIN: Final = 8  # broken markers of a text that the grammar explains: hundr
 _FAULT_SHOWN: Final = 40  # characters of a fault that a message names
 _start_of: Final = attrgetter("span.start")
 _FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's first line counts as one
+_BEFORE_OBJECT: Final = f"{BLANKS}{{"
 _FIRST_KEY: Final = re.compile(r"(?:\{[ \t\r\n]{0,64}+[\"'“]?([\w.\-]{0,128}+)([^\w.\-])?)?").match
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
@@ -188,7 +189,7 @@ class CallReading:
             self._json = Pieces()
             return True
         begin = parts.begin
-        if begin is not None and not self._nameless:
+        if begin is not None and not self._nameless and (at == len(buffer) or buffer[at] in _BEFORE_OBJECT):
             found = begin.match(buffer, at)
             if found is not None:
                 at = found.end()
