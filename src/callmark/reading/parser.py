@@ -629,7 +629,7 @@ class Parser(SectionReading):
             self._contexts.pass_text(text)
             if start != passed:
                 text = self._buffer[start:stop]
-            self._events.append(Text(Span(self._base + start, self._base + stop), text, self._channel))
+            self._events.append(_text(_span(self._base + start, self._base + stop), text, self._channel))
         return False
 
     def _tag(self, entry: Entry, found: re.Match[str], context: Context | None) -> bool:
@@ -744,7 +744,8 @@ def events_of(
     )
     if not isinstance(text, str):
         raise UsageError(f"parse: expected a str, found {type(text).__name__}")
-    return parser._end(str.__str__(text))  # `str` of a member of an enumeration is its name
+    # `str` of a member of an enumeration is its name.
+    return parser._end(text if type(text) is str else str.__str__(text))
 
 
 @lru_cache(maxsize=64)
