@@ -1,4 +1,6 @@
-"""Where entries begin: the compiled engine goes from sign to sign, Python searches, and both find the same."""
+"""Where entries begin and values end: the compiled engine looks at single characters, Python searches; both find the
+same.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from callmark import Dialect
 from callmark.dialects import dialects
-from callmark.reading import characters, scanner
+from callmark.reading import characters, scanner, stops
 from callmark.reading.characters import Hops, Short, short
 from callmark.reading.patterns import ValuePatterns
 from callmark.reading.strings import _SIGNS_DOUBLE, STOPS_DOUBLE, SURE_DOUBLE
@@ -153,3 +155,15 @@ def test_a_sure_sign_is_one_that_is_found(form, text):
     looks.append(Short(_SIGNS_DOUBLE, STOPS_DOUBLE, SURE_DOUBLE).search)
     for found, meant in zip(looks, [plain.stops, plain.breaks, STOPS_DOUBLE], strict=True):
         assert (found(text) is None) == (meant(text) is None)
+
+
+@given(st.text("<>/px\n\"é", max_size=60))
+@example("<x></p>")
+@example("no sign")
+def test_what_ends_a_value_is_found_either_way(text):
+    found = []
+    for compiled in (True, False):
+        with patch.object(stops, "COMPILED", compiled):
+            stop = stops.Stop(["(?P<end></p>)", "(?P<nested><p>)", "(?P<kept></x>)"], "<")
+            found.append([str(stop.next(text, at)) for at in range(len(text) + 1)])
+    assert found[0] == found[1]
