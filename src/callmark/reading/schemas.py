@@ -39,10 +39,9 @@ _OF_SCHEMA: Final = ("type", "required")
 _AROUND: Final = _OUTER.union(_SAYS_NAME, _OF_SCHEMA)
 _BEGUN: Final = frozenset(key[:size] for key in _AROUND for size in range(len(key) + 1))
 
-_MORE: Final = (
-    "$ref", *UNIONS, "patternProperties", "propertyNames", "unevaluatedProperties", "required", "minProperties",
-    "dependentSchemas", "if",
-)  # fmt: skip
+_OF_OTHERS: Final = ("patternProperties", "unevaluatedProperties", "dependentSchemas", "if")
+"""What may allow members that `properties` does not name."""
+_MORE: Final = ("$ref", *UNIONS, *_OF_OTHERS, "propertyNames", "required", "minProperties")
 """What says of an object's members more than `properties` does."""
 
 
@@ -61,7 +60,6 @@ class Parameters:
         self._others = schema.get("additionalProperties")
         properties = schema.get("properties")
         self._properties: Mapping[str, Any] = properties if isinstance(properties, MAPPING) else {}
-        self._is_closed = self._others is None or self._others is False  # none is allowed that is not said
         self._types: dict[str, Types | None] = {}
         self._within: dict[tuple[str, bool], Parameters] = {}
 
@@ -69,6 +67,13 @@ class Parameters:
     def _said(self) -> list[Mapping[str, Any]]:
         """All that holds for the object: asked of the tool that is called, not of each that is given."""
         return branches(self._schema, self._root, unions=("allOf",))
+
+    @cached_property
+    def _is_closed(self) -> bool:
+        """Whether none is allowed that `properties` does not name."""
+        if self._others is not None and self._others is not False:
+            return False
+        return all(one.get(key, False) is False for one in branches(self._schema, self._root) for key in _OF_OTHERS)
 
     @cached_property
     def _has_none(self) -> bool:
