@@ -273,6 +273,8 @@ def test_a_definition_is_not_shown_as_the_correct_form(text, told):
     [
         '<tool_call>{"name": "f", "arguments": {"a": "b"}, "b": "x"}</tool_call>',
         '<tool_call>{"name": "f", "b": "x", "arguments": {"a": "b"}}</tool_call>',
+        '<tool_call>{"name": "f", "b": "x", "arguments": {}, "c": "b"}</tool_call>',
+        '<tool_call>{"func": "f", "b": "x", "c": "b", "arguments": {}}</tool_call>',
     ],
 )
 def test_a_parameter_beside_the_arguments_is_told(text):

@@ -32,7 +32,7 @@ class OtherArguments(NamedTuple):
 class Beside:
     """Keeps the members of one envelope whose keys are none of its dialect's.
 
-    keys        of those that may be arguments of a given tool
+    keys        of those that may be arguments of a given tool, and where each stands first
     count       how many belong to arguments, or are them under an unknown key
     name        a name, its key in another spelling, and where that is
     arguments   what may be them; `candidates` is how many members may
@@ -52,19 +52,19 @@ class Beside:
         self._flat: list[str] = []  # members beside the name, as JSON
         self._flat_keys: list[str] = []
         self.flat_place = Span(0, 0)
-        self.keys: list[str] = []
+        self.keys: dict[str, Span] = {}
         self.count = 0
         self.name: tuple[str, str, Span] | None = None
         self.arguments: OtherArguments | None = None
         self.candidates = 0
 
-    def begin(self, key: str, role: str) -> None:
-        """A member of the envelope begins, of a role as `EnvelopeReader` has them."""
+    def begin(self, key: str, role: str, place: Span) -> None:
+        """A member of the envelope begins, of a role as `EnvelopeReader` has them; its key has a place."""
         if role in ("beside", "other"):
             self.count += 1
             self._unread += key not in KEYS_ASIDE_OF_OBJECT
             if self._tools:
-                self.keys.append(key)
+                self.keys.setdefault(key, place)
         if role != "beside":
             self._own.add(key)
         self._mixed = self._mixed or role == "other"
@@ -77,11 +77,11 @@ class Beside:
         self._flat_keys.append(key)
         return self._flat
 
-    def take_no_name(self, key: str) -> None:
+    def take_no_name(self, key: str, place: Span) -> None:
         """What stands under another key of a name is none: the member may be an argument."""
         self.count += 1
         self._unread += 1
-        self.keys.append(key)
+        self.keys.setdefault(key, place)
 
     def open_function(self) -> None:
         """The object that has begun holds name and arguments: what stands before it may be what APIs write there."""

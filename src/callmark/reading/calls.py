@@ -7,7 +7,7 @@ was not decided about, and where reading is in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json import dumps
 from json.encoder import encode_basestring as quoted
 from operator import attrgetter
@@ -72,6 +72,7 @@ _start_of: Final = attrgetter("span.start")
 _FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's first line counts as one
 _BEFORE_OBJECT: Final = f"{BLANKS}{{"
 _FIRST_KEY: Final = re.compile(r"(?:\{[ \t\r\n]{0,64}+[\"'“]?([\w.\-]{0,128}+)([^\w.\-])?)?").match
+_NONE_BESIDE: Final[Mapping[str, Span]] = {}
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
 IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
@@ -557,17 +558,19 @@ class CallReading:
             begin += 1
         while begin < behind and raw[behind - 1] in BLANKS:
             behind -= 1
-        beside = reader.beside.keys if isinstance(reader, EnvelopeReader) else ()
+        beside = reader.beside.keys if isinstance(reader, EnvelopeReader) else _NONE_BESIDE
         self._end_call(end, raw, begin, behind, beside)
 
-    def _end_call(self, end: int, raw: str, begin: int, behind: int, beside: Sequence[str] = ()) -> None:
+    def _end_call(
+        self, end: int, raw: str, begin: int, behind: int, beside: Mapping[str, Span] = _NONE_BESIDE
+    ) -> None:
         """The marker `raw` is complete: decode its arguments, whose text stands between two of its indexes, or nowhere.
 
         `beside` is as in `_decoded`. A long call takes memory for little more than what it leaves behind: no text is
         copied before it is needed.
         """
         source = raw[begin:behind] if self._json is None else ""
-        code, expected, value = self._decoded(source, beside, raw, begin, behind)
+        code, expected, value = self._decoded(source, beside, raw, begin)
         if code:
             self._malformed(end, code, expected, value or "", raw)
             self._leave(end)
@@ -588,15 +591,15 @@ class CallReading:
             self._look_behind(self._entry)
 
     def _decoded(
-        self, source: str, beside: Sequence[str], raw: str, begin: int, behind: int
+        self, source: str, beside: Mapping[str, Span], raw: str, begin: int
     ) -> tuple[str, str, JsonValue]:
         """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not;
         or the key that it is refused for.
 
-        `source` is their text, where that is JSON; they stand between two indexes of the marker `raw`. `beside` are
-        keys of members beside them, of which none may be a parameter of the tool that they lack. A call with a fault is
-        refused. Strict reading has read it as lenient reading does, so as to know where it ends, and refuses what was
-        mended, too.
+        `source` is their text, where that is JSON; they begin at an index of the marker `raw`. `beside` are keys of
+        members beside them, and their places: none may be a parameter of the tool that they lack. A call with a fault
+        is refused. Strict reading has read it as lenient reading does, so as to know where it ends, and refuses what
+        was mended, too.
         """
         if self._faults() or (self._repairs and not self._tolerant):
             return "unexpected-text", "", None
@@ -623,8 +626,8 @@ class CallReading:
         if refusal is None:
             return "", "", value
         expected, key = refusal
-        at = raw.find(key, begin if key in value else behind)
-        self._error = "bad-arguments", expected, self._start + (at if at >= 0 else max(raw.rfind(key, 0, begin), 0))
+        at = raw.find(key, begin if key in value else beside[key].start - self._start)
+        self._error = "bad-arguments", expected, self._start + max(at, 0)
         return "bad-arguments", expected, key[:_FAULT_SHOWN]
 
     def _look_behind(self, entry: Entry) -> None:

@@ -186,7 +186,7 @@ class EnvelopeReader(ValueReader):
                 role = "other" if self._tolerant and self._may_hold_arguments(key.lower()) else "beside"
             self._role = role
             self._live = role == "arguments"
-            self.beside.begin(key, role)
+            self.beside.begin(key, role, self._key_span)
             if role == "beside" and self._tools and "arguments" not in self._roles:
                 self._put_aside(self.beside.begin_flat(key, self._key_span))
         elif frame == "F":
@@ -248,7 +248,7 @@ class EnvelopeReader(ValueReader):
             self.beside.open_function()
             new = "E"
         if self._role == "other name":
-            self.beside.take_no_name(self._key)
+            self.beside.take_no_name(self._key, self._key_span)
         elif self._role == "other":
             self.beside.candidates += 1
             if char == "{" and "arguments" not in self._roles:
@@ -310,7 +310,7 @@ class EnvelopeReader(ValueReader):
                 if self.name != name:
                     self.repairs.append(Repair("odd-blank", span))
             else:
-                beside.take_no_name(key)
+                beside.take_no_name(key, span)
         other = beside.meant(self.name or "") if "arguments" not in self._roles else None
         if other is not None:
             self.out += other.json
@@ -419,7 +419,7 @@ class EnvelopeReader(ValueReader):
             if 0 < len(text) <= 128:
                 self.beside.name = text, self._key, self._key_span
             else:
-                self.beside.take_no_name(self._key)
+                self.beside.take_no_name(self._key, self._key_span)
         elif self._role == "id":
             self.id = text
         else:
@@ -451,7 +451,7 @@ class EnvelopeReader(ValueReader):
     def _take_literal(self, word: str, text: str, at: int, base: int) -> None:
         if self._stack[-1] != "E" or self._role not in ("name", "arguments"):
             if self._role == "other name" and self._stack[-1] == "E":
-                self.beside.take_no_name(self._key)
+                self.beside.take_no_name(self._key, self._key_span)
             elif self._role == "other" and self._stack[-1] == "E" and text == "null" and not self.beside.candidates:
                 self.beside.take_null(self._key, self._key_span, Span(self._word_start, base + at))
             super()._take_literal(word, text, at, base)

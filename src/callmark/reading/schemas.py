@@ -6,7 +6,7 @@ Parameters that `properties` does not name are declared by `additionalProperties
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -171,7 +171,7 @@ class Parameters:
             key in known for key in without
         )
 
-    def refusal(self, arguments: JsonValue, beside: Sequence[str] = ()) -> tuple[str, str] | None:
+    def refusal(self, arguments: JsonValue, beside: Iterable[str] = ()) -> tuple[str, str] | None:
         """Return what should stand in the place of which key, where these cannot be meant as the tool's arguments.
 
         `beside` are the keys of what stood beside them.
