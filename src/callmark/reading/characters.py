@@ -17,12 +17,12 @@ _SHORT: Final = 32  # characters: about where `re` is as fast
 _UNKNOWN: Final = 0
 _NEVER: Final = 1
 _MAYBE: Final = 2
-_ROWS: Final = 3
+_ROWS: Final = 3  # and what is more
 PATIENCE: Final = 262_144
 """Characters that are searched by `re` first: to learn what stands behind signs takes as long as some megabytes."""
 _LOOKED_AT: Final = 4  # characters, the sign among them: few of what is no entry look like one so far
-_REMEMBERED_ROWS: Final = 32  # any other text may be one
-_REMEMBERED: Final = 1024
+_REMEMBERED_ROWS: Final = 32  # texts of ASCII that entries begin with; behind any other one all may be one
+_REMEMBERED: Final = 1024  # texts with other characters; any more may be one
 
 
 def has_long_run(text: str) -> bool:
@@ -131,15 +131,15 @@ class Hops:
     def next(self, buffer: str, index: int, end: int) -> int:
         """Return the next such index before `end`, -1 for none. At `index` there is a sign, or it is -1."""
         sign = self._sign
-        behind = self._rows[0]
+        second = self._rows[0]
         last = len(buffer) - 1
         while index >= 0:
             if index < last:
                 code = ord(buffer[index + 1])
-                if code >= 128 or behind[code] != _NEVER:  # most signs end here
+                if code >= 128 or second[code] != _NEVER:  # most signs end here
                     if self._may_begin_at(buffer, index):
                         return index
-                    behind = self._rows[0]
+                    second = self._rows[0]
             else:
                 return index
             index = buffer.find(sign, index + 1, end)
