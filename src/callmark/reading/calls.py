@@ -93,7 +93,7 @@ class CallReading:
         "_aside", "_at", "_base", "_begun", "_body", "_buffer", "_calls", "_channel", "_contexts", "_digits", "_entry",
         "_error", "_events", "_explained", "_finished", "_id", "_index", "_json", "_kept", "_kept_until",
         "_limit_told", "_limits", "_missed", "_mode", "_name", "_nameless", "_nesting", "_opener", "_pieces", "_plan",
-        "_reader", "_recent", "_repairs", "_reread", "_room", "_room_end", "_salvages", "_search", "_shown", "_shows",
+        "_reader", "_recent", "_repairs", "_reread", "_room", "_room_end", "_salvages", "_search", "_shown",
         "_sole", "_sole_events", "_start", "_stops", "_stray", "_tolerant", "_tools", "_waits",
     )  # fmt: skip
 
@@ -146,8 +146,7 @@ class CallReading:
         self._id: str | None = None
         self._repairs: tuple[Repair, ...] = ()
         self._begun = False  # whether CallStart was emitted
-        self._shows = False  # ... and what is read of the arguments is, too
-        self._aside: bool | None = None  # whether they are kept until they end; None: what they begin with tells
+        self._aside: bool | None = None  # whether arguments are shown when they end; None: what they begin with tells
         self._error: tuple[str, str, int] = ("", "", 0)  # code, what was expected, position
 
     def _begin(self, entry: Entry, found: re.Match[str]) -> None:
@@ -168,7 +167,7 @@ class CallReading:
         self._repairs = entry.repairs(found, base) if entry.kind == "loose" else ()
         if self._repairs and self._name:
             self._name = self._name.replace("\\", "")
-        self._begun = self._shows = False
+        self._begun = False
         self._aside = None if self._tools and self._tolerant else False
         self._json = None
         self._at = at
@@ -228,7 +227,6 @@ class CallReading:
             elif found.end() == len(json) and parameters.may_go_on(key):  # type: ignore[union-attr]
                 self._aside = None
                 return False
-        self._shows = self._begun and not self._aside
         return True
 
     def _parameters(self) -> Parameters | None:
@@ -371,7 +369,7 @@ class CallReading:
             stop = reader.feed(buffer, at, base)
         self._at = stop
         if isinstance(reader, ObjectReader):
-            if stop > at and self._shows:
+            if stop > at and self._aside is False:
                 self._events.append(ArgumentsDelta(self._index, buffer[at:stop]))
         else:
             self._preview(reader)
@@ -416,13 +414,12 @@ class CallReading:
                 return
             reader.out.clear()
             self._json.append(json)
-            if self._shows:
+            if self._aside is False:
                 self._events.append(ArgumentsDelta(self._index, json))
 
     def _start_call(self) -> None:
         self._events.append(CallStart(self._index, self._name or "", self._entry.name))
         self._begun = True
-        self._shows = self._aside is False
 
     def _tail(self) -> Pattern | None:
         """What closes the marker behind what the reader of its arguments has read."""

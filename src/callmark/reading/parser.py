@@ -243,7 +243,7 @@ class Parser(SectionReading):
                 if reader.status == OPEN:
                     return self._went_on(chunk, at, stop, reader)
                 if stop > at and type(reader) is ObjectReader:
-                    if self._shows:
+                    if self._aside is False:
                         self._events.append(ArgumentsDelta(self._index, chunk[at:stop]))
                     self._mode = IN_TAIL if reader.status == DONE else IN_CALL
                 self._at = stop
@@ -258,7 +258,7 @@ class Parser(SectionReading):
         self._at = 0
         if stop == len(chunk):
             self._buffer = ""
-            self._stops = reader.stops if self._shows else None
+            self._stops = reader.stops if self._aside is False else None
             piece = chunk
         else:
             self._buffer = chunk[stop:]
@@ -275,7 +275,7 @@ class Parser(SectionReading):
             self._pieces.fold()
             if json is not None:
                 json.fold()
-        if not self._shows:
+        if self._aside is not False:
             if not isinstance(reader, ObjectReader):
                 self._preview(reader)
             return self._take_events()
@@ -359,7 +359,7 @@ class Parser(SectionReading):
         self._waits = None
         if mode == IN_TEXT:
             self._stops = self._plan.stops
-        elif mode == IN_CALL and self._shows and not self._sole and self._reader is not None:
+        elif mode == IN_CALL and self._begun and not self._sole and self._reader is not None and self._aside is False:
             self._stops = self._reader.stops
 
     def _held_by(self, at: int) -> Callable[[str], object] | None:
