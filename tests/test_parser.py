@@ -307,6 +307,14 @@ def test_an_integer_has_at_most_4300_digits(digits, sign):
     assert codes_of(events) == ["bad-number"] * (digits > 4300)
 
 
+def test_arguments_one_level_deeper_are_told_where_their_key_stands():
+    text = '[CALL: f({"name": "f", "type": "object", "input": {"a": 1}})]'
+    (call,) = parse(text, tools={"f": {"properties": {"a": {"type": "integer"}}}}).calls
+    assert [(repair.code, text[repair.span.start : repair.span.end]) for repair in call.repairs] == [
+        ("key-spelling", "input"),
+    ]  # fmt: skip
+
+
 def test_an_integer_in_arguments_one_level_deeper_has_no_more_digits():
     tools = {"f": {"properties": {"a": {"type": "integer"}}}}
     for text in ('[CALL: f({"input": {"a": 1234}})]', r'[CALL: f({"input": "{\"a\": 1234}"})]'):

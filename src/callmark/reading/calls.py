@@ -567,9 +567,9 @@ class CallReading:
         copied before it is needed.
         """
         source = raw[begin:behind] if self._json is None else ""
-        code, expected, value = self._decoded(source, beside, raw, begin)
-        if code:
-            self._malformed(end, code, expected, value or "", raw)
+        value, refusal = self._decoded(source, beside, raw, begin)
+        if refusal is not None:
+            self._malformed(end, *refusal, raw)
             self._leave(end)
             return
         name = self._name or ""
@@ -589,9 +589,9 @@ class CallReading:
 
     def _decoded(
         self, source: str, beside: Mapping[str, Span], raw: str, begin: int
-    ) -> tuple[str, str, JsonValue]:
-        """Return the arguments, behind the code and the words that the call is refused with, "" twice where it is not;
-        or the key that it is refused for.
+    ) -> tuple[JsonValue, tuple[str, str, str] | None]:
+        """Return the arguments, and None; or, where the call is refused, with what: a code, and in words what was
+        expected and found.
 
         `source` is their text, where that is JSON; they begin at an index of the marker `raw`. `beside` are keys of
         members beside them, and their places: none may be a parameter of the tool that they lack. A call with a fault
@@ -599,33 +599,33 @@ class CallReading:
         was mended, too.
         """
         if self._faults() or (self._repairs and not self._tolerant):
-            return "unexpected-text", "", None
+            return None, ("unexpected-text", "", "")
         json = source or "{}" if self._json is None else self._json.take()
         try:
             value = decode(json, self._nesting, spares_memory=True)
         except Undecodable as error:
             if error.key is not None:
-                return error.code, f"expected each key once, found {quoted(error.key[:80])} twice", None
-            return error.code, MALFORMED_CODES[error.code], None
+                return None, (error.code, f"expected each key once, found {quoted(error.key[:80])} twice", "")
+            return None, (error.code, MALFORMED_CODES[error.code], "")
         parameters = self._parameters()
         if self._aside and parameters is not None:
             inner = parameters.inner(value, self._nesting)
             if inner is not None:
-                outer: str = next(iter(value))
-                place = self._start + max(begin, raw.find(outer, begin))
-                repair = Repair("key-spelling", Span(place, place + len(outer)))
+                key, value = inner
+                place = self._start + max(begin, raw.find(key, begin))
+                repair = Repair("key-spelling", Span(place, place + len(key)))
                 self._repairs = tuple(sorted((*self._repairs, repair), key=_start_of))
-                json, value = dumps(inner, ensure_ascii=False), inner
+                json = dumps(value, ensure_ascii=False)
             self._events.append(ArgumentsDelta(self._index, json))
         if has_longer(value, self._digits):
-            return "bad-number", f"expected integers of at most {self._digits} digits", None
+            return None, ("bad-number", f"expected integers of at most {self._digits} digits", "")
         refusal = parameters.refusal(value, beside) if parameters is not None else None
         if refusal is None:
-            return "", "", value
+            return value, None
         expected, key = refusal
         at = raw.find(key, begin if key in value else beside[key].start - self._start)
         self._error = "bad-arguments", expected, self._start + max(at, 0)
-        return "bad-arguments", expected, key[:_FAULT_SHOWN]
+        return None, ("bad-arguments", expected, key[:_FAULT_SHOWN])
 
     def _look_behind(self, entry: Entry) -> None:
         """A call of an entry, or its section, has ended, and text follows: see whether a closer too many does."""

@@ -133,8 +133,11 @@ class Parameters:
             return False
         return any(map(self.may_be_around, arguments))
 
-    def inner(self, arguments: Mapping[str, JsonValue], depth_limit: int) -> JsonValue:
-        """Return the arguments that these hold one level deeper, also in a string, None where that is not certain.
+    def inner(
+        self, arguments: Mapping[str, JsonValue], depth_limit: int
+    ) -> tuple[str, dict[str, JsonValue]] | None:
+        """Return the key under which these hold arguments, also in a string, and what is there; None where that is not
+        certain.
 
         They are just what the tool takes, and what stands beside them can be none of its parameters: its name, and what
         a schema says of itself.
@@ -153,7 +156,7 @@ class Parameters:
         if not isinstance(value, dict) or not self.takes(value, without=()):
             return None
         may_be_schema = held == ["properties"] and (not value or any(isinstance(said, dict) for said in value.values()))
-        return None if may_be_schema else value
+        return None if may_be_schema else (held[0], value)
 
     def unmarked(self, key: str) -> str:
         """Return the parameter that a key means as Markdown escapes it; the key where the tool has that, or neither."""
