@@ -24,8 +24,8 @@ BRACE: Final = r"(?=\{)"
 """What stands behind the heads of many forms."""
 
 ANY_NAME: Final = r"[^\W\d][0-9A-Za-z_.:/\-\w]{0,127}+"
-"""What {name} stands for, without its group: a name in a look-ahead, or that of another call. The ranges
-say nothing that `\\w` does not: `re` tells sooner what is in them, and most names are."""
+"""What {name} stands for, without its group: a name in a look-ahead, or that of another call. The ranges say nothing
+that `\\w` does not: `re` tells sooner what is in them, and most names are."""
 
 BLANKS: Final = " \t\r\n"
 """The white space of JSON, and of all dialects."""

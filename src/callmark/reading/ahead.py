@@ -1,7 +1,8 @@
 """What stands before and behind the values of an argument list, by single characters: for the compiled engine.
 
-Each function returns the index behind what the pattern of `pairs` matches that it stands for; WAITS where the text ends
-before that can be told, or UNKNOWN, where the pattern must be asked: only ASCII is known, and what models write.
+Each `behind_` function stands for a pattern of `pairs`, and says of what. It returns the index behind what that would
+match; WAITS where the text ends before that can be told, or UNKNOWN, where the pattern must be asked: only ASCII is
+known, and what models write. `pairs.looked` chooses the function, and a test holds each to its pattern.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def behind_item(text: str, at: int, *, in_list: bool) -> int:
 
 
 def behind_run(text: str, at: int) -> int:
-    """Of what passes in a string, whatever its quotes are; more may pass."""
+    """Of what passes in a string, whatever its quotes are. It is always known; more may pass."""
     return behind(text, at, _PLAIN, 32)
 
 

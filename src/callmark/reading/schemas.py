@@ -37,6 +37,7 @@ _OUTER: Final = frozenset((*_OF, *ARGUMENTS_KEYS, "properties"))
 _SAYS_NAME: Final = ("name", "tool", "tool_name", "function")
 _OF_SCHEMA: Final = ("type", "required")
 _AROUND: Final = _OUTER.union(_SAYS_NAME, _OF_SCHEMA)
+"""These, and what may stand beside them there: what names the tool again, and what a schema says of itself."""
 _BEGUN: Final = frozenset(key[:size] for key in _AROUND for size in range(len(key) + 1))
 
 _OF_OTHERS: Final = ("patternProperties", "unevaluatedProperties", "dependentSchemas", "if")
