@@ -150,7 +150,8 @@ def test_chunking_is_invisible(texts, data, chosen):
 def test_what_was_read_before_changes_nothing(text, chosen):
     """Answers about short texts are remembered by what all parsers share."""
     remembered = by_characters(text, **chosen)
-    for made in (scanner._plan, scanner._named_plan, entries.section_heads, patterns, section):
+    plans = scanner._plan, scanner._named_plan, scanner._default_plan
+    for made in (*plans, entries.section_heads, patterns, section):
         made.cache_clear()
     assert by_characters(text, **chosen) == remembered
 

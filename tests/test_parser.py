@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib.metadata
 import io
 import json
@@ -796,6 +797,14 @@ def test_parsed_tells_content_from_reasoning_and_collects_problems():
     assert parsed.reasoning == "b [CALL: x()]"
     assert [found.code for found in parsed.problems] == ["marker-in-reasoning", "marker-in-code", "unclosed-marker"]
     assert repr(parsed) == "Parsed(1 calls, 18 characters of text, 3 problems)"
+
+
+def test_what_was_parsed_is_equal_where_the_events_are_and_does_not_change():
+    parsed, other = parse("a [CALL: f(x=1)]"), parse("a [CALL: f(x=1)]")
+    assert parsed.calls == other.calls  # what was looked at is no part of it
+    assert parsed == other == copy.deepcopy(parsed) != parse("a [CALL: f(x=2)]")
+    with pytest.raises(AttributeError):
+        parsed.events = ()
 
 
 def test_events_cross_a_wire_and_come_back():

@@ -195,18 +195,22 @@ def _checked(value: JsonValue, source: str, depth_limit: int) -> JsonValue:
     return value
 
 
-def _keys(value: Any, depth_limit: int) -> int:
+def _keys(value: dict[str, Any] | list[Any], depth_limit: int) -> int:
     """Return how many keys there are in a container. Raises Undecodable where containers are nested deeper."""
     if not depth_limit:
         raise Undecodable("nesting-too-deep")
     count = 0
-    if type(value) is dict:
+    if isinstance(value, dict):
         count = len(value)
-        value = value.values()
-    for child in value:
-        kind = type(child)
-        if kind is dict or kind is list:
-            count += _keys(child, depth_limit - 1)
+        for child in value.values():  # in a loop of its own: the compiled engine needs no iterator then
+            kind = type(child)
+            if kind is dict or kind is list:
+                count += _keys(child, depth_limit - 1)
+    else:
+        for child in value:
+            kind = type(child)
+            if kind is dict or kind is list:
+                count += _keys(child, depth_limit - 1)
     return count
 
 

@@ -72,6 +72,7 @@ _WAYS: Final = {"opens": open_thought, "closes": close_thought, "answers": end_t
 _text: Final = Text
 _delta: Final = ArgumentsDelta
 _span: Final = Span
+_NO_POLICIES: Final[Mapping[str, str]] = {}
 _CLOSE_LOOK: Final = 256  # characters: up to here a chunk is looked at place by place, cheaper for a few places
 
 
@@ -130,7 +131,7 @@ class Parser(SectionReading):
         if starts_in_reasoning is not False:
             check_flags(starts_in_reasoning=starts_in_reasoning)
         bounds = DEFAULT_LIMITS if limits is None else checked_limits(limits)
-        policies: Mapping[str, str] = {} if contexts is None else checked_policies(contexts)
+        policies = _NO_POLICIES if contexts is None else checked_policies(contexts)
         known = None if tools is None else known_tools(tools)
         super().__init__(plan(dialects, tolerance), tolerance, known, bounds, policies)
         self._nonce = nonce

@@ -12,9 +12,8 @@ from one such character to the next by itself (`characters.Hops`), and lets `re`
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select, unregistered
@@ -27,7 +26,7 @@ from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Patt
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
 
-_NOWHERE: Final = sys.maxsize
+_NOWHERE: Final = 1 << 61  # behind every text; to compare what takes more bits costs the compiled engine a call
 _MISSES: Final = 4  # places that only looked like an entry: where there are so many, `re` passes them by sooner
 TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
 
@@ -444,13 +443,20 @@ def _plan(dialects: tuple[Dialect, ...], tolerance: Tolerance) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def _named_plan(names: tuple[str, ...] | None, tolerance: Tolerance) -> Plan:
+def _named_plan(names: tuple[str, ...], tolerance: Tolerance) -> Plan:
     return _plan(select(names), tolerance)
+
+
+@cache
+def _default_plan(tolerance: Tolerance) -> Plan:
+    return _plan(select(None), tolerance)
 
 
 def plan(dialects: object, tolerance: Tolerance) -> Plan:
     """Return the plan for an option `dialects`: None, a name, a Dialect, or several of them. Made once for each set."""
+    if dialects is None:
+        return _default_plan(tolerance)
     names = [dialects] if isinstance(dialects, str) else dialects
-    if names is None or (isinstance(names, list | tuple) and all(type(name) is str for name in names)):
-        return _named_plan(None if names is None else tuple(names), tolerance)  # to look rows up costs ten times a name
+    if isinstance(names, list | tuple) and all(type(name) is str for name in names):
+        return _named_plan(tuple(names), tolerance)  # to look rows up costs ten times a name
     return _plan(select(dialects), tolerance)  # type: ignore[arg-type]  # select checks it

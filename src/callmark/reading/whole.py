@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from callmark.dialects import dialects as registered
 from callmark.errors import UsageError
 from callmark.events import Call, Event, Malformed, Markup, Notice, Span, Text
@@ -15,8 +17,8 @@ from callmark.reading.options import EVERYWHERE, ContextPolicy, Dialects, Limits
 from callmark.reading.parser import Parser, events_of
 
 
-class Parsed:
-    """What was read of a whole text.
+class Parsed(msgspec.Struct, frozen=True, dict=True):
+    """What was read of a whole text. Two are equal whose events are.
 
     events     all events, in order
     calls      the calls, in order: the only events that may be run
@@ -25,8 +27,7 @@ class Parsed:
     problems   what went wrong or was left as text: Malformed and Notice, in order
     """
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        self.events = tuple(events)
+    events: tuple[Event, ...]
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
@@ -72,7 +73,7 @@ def parse(
     Any str is read; only misuse of the options raises UsageError. Linear time: `python -m benchmarks
     whole` shows how much, and so do the README's figures.
     """
-    return Parsed(events_of(text, dialects, tools, tolerance, contexts, starts_in_reasoning, nonce, limits))
+    return Parsed(tuple(events_of(text, dialects, tools, tolerance, contexts, starts_in_reasoning, nonce, limits)))
 
 
 def detect(text: str) -> tuple[str, ...]:
