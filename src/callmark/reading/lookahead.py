@@ -73,8 +73,14 @@ _QUICK: Final = (
 
 NEXT_MEMBER: Final = Pattern(rf"(?:{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}[:：])")
 NEXT_ITEM: Final = Pattern(rf"[\"{{\[0-9\-]|(?:true|false|null)(?:{_ANY_WS}[,\]]|[ \t]{{0,64}}+[\r\n])")
-NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}=[^=]")
+_COLON_AND_MORE: Final = rf"[:：](?:{_FEW}(?:{_QUOTE}|[\[{{(0-9\-]|{_LITERAL})|[ \t]{{1,8}}+\w)"
+NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}(?:=[^=]|{_COLON_AND_MORE})")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
+UNPARTED: Final = Pattern(rf"[ \t\r\n]{{1,64}}+{MARKED_KEY}{_FEW}{_COLON_AND_MORE}")
+"""The same behind a quote, where none was inside the string so far: it ends there, as a text seldom goes on so."""
+ATTACHED: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}=")
+"""A key directly behind a quote: where the quote stands behind a blank or a bracket, it opens a string of code."""
+BLANK: Final = Pattern(r"[ \t\r\n]")
 
 COMMA_AND_MEMBER: Final = Pattern(rf"[,，]{_ANY_WS}(?:[,，}}｝]|{_COMMENT}|{_QUOTED_KEY}|{MARKED_KEY}{_ANY_WS}[:：])")
 COMMA_AND_PAIR: Final = Pattern(rf"[,，]{_ANY_WS}{MARKED_KEY}{_ANY_WS}=[^=]")
@@ -237,6 +243,7 @@ class Lookahead:
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
                                                   argument list, a key's and a value that may be a key
+    of_pairs the four of them that stand behind a value with a key
     colon_and_value   in an argument list, a colon in the place of an equals sign, as a value that is no word follows
     no_key, no_string, no_python   what shows behind such a quote that something is wrong, and no backslash missing:
              strings are put together (Python does it without a sign), or it begins another member
@@ -286,6 +293,7 @@ class Lookahead:
         more = rf"[,，]|{_LISTED_PAIR}|{MARKED_KEY}{_ANY_WS}={comment}"
         self.pair = Pattern(rf"{_ANY_WS}(?:[)）]|{more}{end})|{_MANY}")
         self.positional = Pattern(rf"{_ANY_WS}(?:[=:＝：)）]|{more}{end})|{_MANY}")
+        self.of_pairs = self.member, self.equals, self.pair, self.positional
         self.colon_and_value = Pattern(rf"[:：]{_ANY_WS}(?:[\"'\[({{]|{re.escape(form.quote)})")
         self.no_key = Pattern(rf"{_ANY_WS}[^\w \t\r\n\\]|[ \t\r\n]{{1,64}}+{_A_SCALAR}{_ANY_WS}[,}}\]]|{MARKED_KEY}:")
         self.no_string = Pattern(

@@ -13,10 +13,10 @@ from itertools import repeat
 from json.encoder import encode_basestring as quoted  # C; non-ASCII characters stay as they are
 from typing import Final
 
-from callmark.dialects.notation import LONE
+from callmark.dialects.notation import BLANKS, LONE
 from callmark.events import Repair, Span
 from callmark.reading.characters import short
-from callmark.reading.lookahead import ANOTHER, APART, Alarm, Lookahead, follows
+from callmark.reading.lookahead import ANOTHER, APART, ATTACHED, BLANK, UNPARTED, Alarm, Lookahead, follows
 from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
 from callmark.reading.status import DONE, OPEN, Fault, Mending
@@ -65,6 +65,8 @@ _ASIDE: Final = ((_BACKSLASH * 2, "\\\\"), (_DOUBLE * 2, '\\"'), (_APOSTROPHE * 
 _CONTROLS: Final = {char: quoted(char)[1:-1] for char in map(chr, range(32))}
 _IN_ESCAPES: Final = frozenset("\"'\\/bfnrtux0123456789acdeABCDEF")
 _COMMAS: Final = frozenset(",，")
+_ENDS_TEXT: Final = frozenset(".!?…)]}。！？")
+_LEADS: Final = frozenset(" \t\r\n([{<=:,;+-*/%&|\"'")  # behind them a quote opens a pair
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS: Final = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
@@ -102,6 +104,11 @@ def halves_of_characters(text: str, place: int) -> list[Fault]:
 def without_halves(text: str) -> str:
     """Return `text` with another character for each half of a surrogate pair."""
     return LONE.sub(_NO_CHARACTER, text)
+
+
+def _ends_word(char: str) -> bool:
+    """Return whether a word may end with a character behind which a quote closes a string, and opens none of Python."""
+    return char.isalpha() and char not in PREFIXES
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -185,7 +192,7 @@ class StringReader(Mending):
 
     __slots__ = (
         "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_key", "_literal", "_literal_place", "_marks", "_open", "_put", "_python", "_quote", "_raw",
+        "_inner", "_key", "_literal", "_literal_place", "_lone", "_marks", "_open", "_put", "_python", "_quote", "_raw",
         "_refuses", "_search", "_swallows", "_triple", "comma", "doubt", "stops",
     )  # fmt: skip
 
@@ -226,6 +233,7 @@ class StringReader(Mending):
         self.comma = False
         self._inner = 0  # quotes that were taken for characters
         self._marks = False  # whether the first of them may stand alone: an inch, an apostrophe
+        self._lone = False  # whether it does, and the second opens a pair
         self._before = opened[-1:]  # the character before the place that was reached
         self._bracket = "[" in opened  # whether a bracket opens in it
         self._open = opened.count("(") - opened.count(")")  # how many of these do, and do not close
@@ -388,8 +396,8 @@ class StringReader(Mending):
                 return at
             self._put('\\"' if char == '"' else char)
             return at + 1
-        odd = self._inner % 2 == 1 and not self._marks
-        closes = self._closes(buffer, at + 1, odd=odd)
+        odd = (self._inner % 2 == 1 and not self._marks) or (self._inner == 2 and self._lone)
+        closes = self._closes(before, buffer, at + 1, odd=odd)
         if closes is None:
             return at
         if closes:
@@ -408,13 +416,15 @@ class StringReader(Mending):
             self._triple = True
             self._pass_plain()
             return at + 2
-        refused = self._has_ended(char, buffer, at + 1)
+        refused = self._has_ended(char, before, buffer, at + 1)
         if refused is None:
             return at
         if self.doubt < 0:
             self._doubt(buffer, at + 1, base)
         if not self._inner:
             self._marks = before.isalnum() if char in "'’" else before.isdigit()
+        elif self._inner == 1:
+            self._lone = self._marks and before in BLANKS and buffer[at + 1 : at + 2].isalnum()
         if refused or (self._key and not self._marks):
             return self._die("", "", at)
         self._inner += 1
@@ -422,8 +432,8 @@ class StringReader(Mending):
         self._put('\\"' if char == '"' else char)
         return at + 1
 
-    def _closes(self, buffer: str, at: int, *, odd: bool) -> bool | None:
-        """Whether the string ends with the quote before index `at`.
+    def _closes(self, before: str, buffer: str, at: int, *, odd: bool) -> bool | None:
+        """Whether the string ends with the quote before index `at`, which stands behind the character `before`.
 
         Where a quote was taken for a character and a bracket is open in the value, one behind this quote may close it,
         and must be the call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
@@ -434,16 +444,25 @@ class StringReader(Mending):
             return closes
         if closes is False and not self._inner and not self._bracket and around.shut is not None:
             closes = follows(around.shut, buffer, at)
+        if closes is False and not self._inner and before not in _LEADS and ends in around.of_pairs:
+            closes = follows(UNPARTED, buffer, at)
+        if closes and before in _LEADS and ends in (around.pair, around.positional):
+            closes = not follows(ATTACHED, buffer, at)
         over = around.over_pair if odd else around.over if self._inner and self._open > 0 else None
         if closes and over is not None and ends in (around.pair, around.positional):
             closes = follows(over, buffer, at)
         return closes
 
-    def _has_ended(self, char: str, buffer: str, at: int) -> bool | None:
-        """Whether what stands behind a quote, at index `at`, shows that it ended the string, and is wrong there."""
+    def _has_ended(self, char: str, before: str, buffer: str, at: int) -> bool | None:
+        """Whether what stands behind a quote, at index `at`, shows that it ended the string, and is wrong there.
+
+        So does a blank where the quote is the first, and directly behind a word: one inside a string opens a pair.
+        """
         ended = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at))
         if ended is False and not self._inner and char in ANOTHER:
             ended = follows(ANOTHER[char], buffer, at)
+        if ended is False and not self._inner and (before in _ENDS_TEXT or (char not in "'’" and _ends_word(before))):
+            ended = follows(BLANK, buffer, at)
         if ended is False and not self._inner % 2:
             ended = follows(APART[char], buffer, at)
         return ended
