@@ -3,8 +3,10 @@
 A word, or a short string, may turn out to be a key, so it is held until an equals sign, a comma or the closing
 parenthesis stands behind it. A key ends the positional values; those before it are bound to the parameters of a
 schema, in order. Without one, only a single value can stand there, and it is the arguments. A word that begins with
-the name of a parameter and a colon, or an equals sign, is never bound: it was meant as a pair. Where such a name and
-an equals sign stand in a word, behind a blank or a sign in the place of a comma, the comma is missing there.
+the name of a parameter and a colon, or an equals sign, is never bound: it was meant as a pair. Nor are two that begin
+with such a name and a blank. Where such a name and an equals sign stand in a word, behind a blank or a sign in the
+place of a comma, the comma is missing there. With colons in the place of equals signs that is in doubt, as texts hold
+colons: then the call is wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ _ENCODED: Final = re.compile(r'"[ ]?\{(?:[ ]|\\[nrt]){0,16}+\\"([^"\\]{1,128}+)\
 _NULLS: Final = frozenset(("null", "None"))  # behind a key they are text where text is declared
 _COLON_SIGN: Final = Pattern("[:：]")
 _MAY_BE_PAIR: Final = re.compile(
-    rf"(?:{BETWEEN_PAIRS}(?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:=[ \t]{{0,8}}+)?)?|[;；、]|[ \t][&|;；、])\Z"
+    rf"(?:{BETWEEN_PAIRS}(?:[$@\-]|{KEY_PATTERN}[ \t]{{0,8}}+(?:[=:：][ \t]{{0,8}}+)?)?|[;；、]|[ \t][&|;；、])\Z"
 )
 _PAIR_HOLD: Final = 151  # characters that it matches, at most
 
@@ -65,8 +67,8 @@ class ArgumentsReader(ValueReader):
     """As ValueReader; the list ends behind its closing parenthesis, its span before it."""
 
     __slots__ = (
-        "_begun", "_bind", "_bound", "_encoded", "_given", "_held", "_held_kind", "_key", "_names", "_object",
-        "_separator", "_single",
+        "_begun", "_bind", "_bound", "_colons", "_encoded", "_given", "_held", "_held_kind", "_key", "_named", "_names",
+        "_object", "_separator", "_single",
     )  # fmt: skip
 
     def __init__(self, form: Form, start: int, terms: Terms) -> None:
@@ -79,10 +81,12 @@ class ArgumentsReader(ValueReader):
         self._names = terms.parameters.names if terms.parameters is not None else ()
         self._bind = self._names  # those to which positional values are bound
         self._bound = 0  # how many positional values were bound
+        self._named = False  # whether the last argument was one, and begins with a parameter's name and a blank
         self._held: list[str] | None = None  # an argument that may turn out to be a key
         self._held_kind = ""  # its delimiter, "" for a word
         self._encoded = -1  # position of a string that may be meant as all of the arguments
         self._key = ""  # of the value that is read; also of a held one, if it is bound
+        self._colons = False  # whether a colon stands behind it
         self._given: set[str] = set()
         self._separator = -1  # position of the comma before an argument
 
@@ -202,9 +206,11 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
-        if not self._held_kind and self._looks_like_a_pair(text):
+        named = not self._held_kind and " " in text and text[: text.index(" ")] in self._names
+        if (named and self._named) or (not self._held_kind and self._looks_like_a_pair(text)):
             self._die("unexpected-text", '"="', at)
             return False
+        self._named = named
         self._held = None
         if self._held_kind:
             self._check_object(text)
@@ -299,7 +305,8 @@ class ArgumentsReader(ValueReader):
             return self._die("unexpected-text", '"," or ")"', at)
         if quote == "'":
             self._repair("single-quotes", self.sound, self.sound + 1)
-        if char == ":":
+        self._colons = char == ":"
+        if self._colons:
             self._repair("colon-for-equals", base + at, base + at + 1)
         self._held = None
         if not quote and "\\" in held:
@@ -371,6 +378,13 @@ class ArgumentsReader(ValueReader):
                 end = sign
             if self._names:
                 pair = pair_in_word(buffer, self._names, self._key, at, end, self._given)
+                doubt = -1
+                if self._colons:
+                    until = end if pair < 0 else pair
+                    doubt = pair_in_word(buffer, self._names, self._key, at, until, self._given, ":")
+                if doubt >= 0:  # or the word goes on with a name and a colon, as texts do
+                    self._ended = True
+                    return self._die("unexpected-text", '"," or ")"', doubt + (buffer[doubt] in " \t"))
                 if pair >= 0:
                     end = pair
                 elif end == len(buffer) or end == limit:

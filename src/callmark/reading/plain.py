@@ -24,21 +24,25 @@ BARE: Final = f"(?!{PREFIX}'){BARE_FIRST}{BARE_REST}{{0,{BARE_SIZE}}}+"
 
 BETWEEN_PAIRS: Final = r"(?:[;；、]?[ \t]|[；、]|[ \t](?:[&|;；、]|and)[ \t])"
 """What stands between two pairs where a comma is missing: a blank, and perhaps a sign in the comma's place."""
-_PAIR: Final = re.compile(rf"{BETWEEN_PAIRS}({KEY_PATTERN})[ \t]{{0,8}}+=[ \t]{{0,8}}+[^ \t\r\n=,)\]}}，）]")
+_PAIR: Final = {
+    sign: re.compile(rf"{BETWEEN_PAIRS}({KEY_PATTERN})[ \t]{{0,8}}+{signs}[ \t]{{0,8}}+[^ \t\r\n{sign},)\]}}，）]")
+    for sign, signs in (("=", "="), (":", "[:：]"))
+}
 
 
 def pair_in_word(
-    buffer: str, names: Sequence[str], key: str, at: int, end: int, given: Container[str] = ()
+    buffer: str, names: Sequence[str], key: str, at: int, end: int, given: Container[str] = (), sign: str = "="
 ) -> int:
     """Return the index at which a bare word is over, as another pair begins behind a blank or a sign that stands for a
     comma; -1 where none begins.
 
     The word is the value of `key`, and stands from index `at` to `end`. Pairs begin with one of the other `names`, and
-    none of those that were `given` before.
+    none of those that were `given` before; behind them stands `sign`, `=` or `:`.
     """
-    found = _PAIR.search(buffer, at, end + 1)
+    pattern = _PAIR[sign]
+    found = pattern.search(buffer, at, end + 1)
     while found is not None and (found[1] == key or found[1] in given or found[1] not in names):
-        found = _PAIR.search(buffer, found.end(1), end + 1)
+        found = pattern.search(buffer, found.end(1), end + 1)
     return -1 if found is None else found.start()
 
 
