@@ -66,7 +66,6 @@ class EnvelopeReader(ValueReader):
         self.final = False  # whether no more text comes
         self._in_quotes = False  # whether the arguments stand in quotes, though their own ones are not escaped
         self._tools = terms.tools or {}
-        self._outer = "E"
         self._outside = 1
         self._live = False
         self._name_keys = form.name_keys
@@ -237,7 +236,7 @@ class EnvelopeReader(ValueReader):
 
     def _open(self, new: str, char: str, frame: str, at: int, base: int) -> int:
         if frame != "E":
-            return super()._open(new, char, frame, at, base)
+            return super()._open(new if frame else "E", char, frame, at, base)
         if self._role in ("name", "arguments") and not (char == "{" and self._live):
             holds = self._key == "function" and self._roles == {"name"} and not self.beside.candidates
             if char != "{" or not (holds and self._tolerant):

@@ -112,7 +112,7 @@ class ValueReader(BodyReader):
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
         "_any_container", "_around", "_delimiter", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap",
-        "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outer", "_outside", "_pending", "_sink",
+        "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outside", "_pending", "_sink",
         "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "split", "stops",
     )  # fmt: skip
 
@@ -129,7 +129,6 @@ class ValueReader(BodyReader):
         self._delimiter = own_delimiter(form)
         self._flavour = "braces" if form.body == "braces" else "json"
         self._any_container = any_container
-        self._outer = "B" if form.body == "braces" else "O"  # the frame of the outermost brace
         self._stack: list[str] = []
         self._outside = 0  # how many frames of the stack are no brackets of the arguments
         self._state = VALUE
@@ -464,12 +463,12 @@ class ValueReader(BodyReader):
         frame = self._stack[-1] if self._stack else ""
         if self._tolerant:
             char = WIDE.get(char, char)
-        if char in "{[(":
-            return self._begin_container(char, frame, buffer, at, base)
-        if not frame:
+        if not frame and char != "{" and not (char == "[" and self._any_container):
             if char == '"' and self._tolerant and not self._any_container:
                 return self._begin_embedded(at, base)
             return self._die("bad-arguments", "a JSON object", at)
+        if char in "{[(":
+            return self._begin_container(char, frame, buffer, at, base)
         quote = self._opening_quote(buffer, at)
         if quote is None:
             return at
@@ -505,14 +504,11 @@ class ValueReader(BodyReader):
 
     def _begin_container(self, char: str, frame: str, buffer: str, at: int, base: int) -> int:
         new = _BRACKETS[self._flavour].get(char)
-        if char == "(" and frame and self._flavour == "json" and self._tolerant:
+        if char == "(" and self._flavour == "json" and self._tolerant:
             new = "t"
             self._repair("python-literal", base + at, base + at + 1)
-        if frame == "":
-            new = self._outer if char == "{" else "A" if char == "[" and self._any_container else None
         if new is None:
-            code, expected = ("unexpected-text", "a value") if frame else ("bad-arguments", "a JSON object")
-            return self._die(code, expected, at)
+            return self._die("unexpected-text", "a value", at)
         stop = self._open(new, char, frame, at, base)
         if new in "OA" and self._live and self.status == OPEN and base + at >= self._no_json:
             end = self._end_of_json(buffer, at, base)
