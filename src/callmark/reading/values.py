@@ -232,8 +232,8 @@ class ValueReader(BodyReader):
                         at = stop
                         continue
                 in_key = frame == "B" and state in (KEY, FIRST_KEY)  # there, any character may be one of a key
-                path = state == VALUE and char == "/" and buffer[at + 1 : at + 2] not in ("", "/", "*")
-                if char in "/#" and frame and (state == NEXT if frame == "R" else not (in_key or path)):
+                remark = char == "#" or (char == "/" and buffer[at + 1 : at + 2] in ("", "/", "*"))
+                if remark and frame and (state == NEXT if frame == "R" else not in_key):
                     stop = self._skip_comment(buffer, at, base)
                     if stop == at:
                         return at
@@ -317,17 +317,15 @@ class ValueReader(BodyReader):
         begin = buffer[at : at + 2]
         if begin == "/":
             return at
-        in_line = begin[0] == "#" or begin == "//"
-        if not in_line and begin != "/*":
-            return self._die("unexpected-text", self._wanted(), at)
-        limit = min(len(buffer), at + _COMMENT_LIMIT)
-        inside = at + (1 if begin[0] == "#" else 2)  # behind which a line may end at once
+        in_line = begin != "/*"
+        limit = at + _COMMENT_LIMIT
+        inside = at + (1 if in_line else 2)  # `/*/` is no comment
         found = (_LINE_END if in_line else _COMMENT_END).search(buffer, inside, limit)
         end = -1 if found is None else found.start() if in_line else found.end()
         alarm = self._around.alarm(buffer, at + 1, limit if end < 0 else end)
         if alarm is not None and alarm.certain:
             end = -1
-        elif (alarm is not None if end >= 0 else len(buffer) < at + _COMMENT_LIMIT):
+        elif alarm is not None if end >= 0 else len(buffer) < limit:
             return at
         if end < 0:
             return self._die("unexpected-text", self._wanted(), at)
