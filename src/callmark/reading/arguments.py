@@ -343,8 +343,6 @@ class ArgumentsReader(ValueReader):
     def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
         if self._stack[-1] != "R":
             return super()._closing(quote)
-        if self._is_delimiter(quote):
-            return None, None
         around = self._around
         return around.pair if self._held is None else around.positional, around.no_python
 

@@ -237,10 +237,7 @@ class StringReader(Mending):
         self._before = opened[-1:]  # the character before the place that was reached
         self._bracket = "[" in opened  # whether a bracket opens in it
         self._open = opened.count("(") - opened.count(")")  # how many of these do, and do not close
-        self._swallows = False  # whether a marker begins in it, so that it was perhaps never closed
-        self._carried = ""  # the end of `opened`, where it may be the beginning of a marker
-        if ends is not None:
-            self._carry_on(opened, len(opened))
+        self._carry_on(opened, len(opened))
         self._controls = _CONTROL_ESCAPE  # finds an escape that does not go together with one that is none
         self._literal = "control" if _CONTROL_ESCAPE.match(opened) else ""  # or "backslash", or "both"
         self._literal_place = -1  # of the first of them
@@ -249,7 +246,10 @@ class StringReader(Mending):
         self._pass_plain()
 
     def _carry_on(self, text: str, end: int) -> None:
-        """Look for a marker that begins in `text` before index `end`: keep in mind what more text must tell."""
+        """Look for a marker that begins in `text` before index `end`: where it does, the string was perhaps not closed.
+
+        What may be the beginning of one is looked at again with more text.
+        """
         alarm = self._around.opener(text, 0, end) if self._around is not None else None
         self._swallows = alarm is not None and alarm.certain
         self._carried = text[alarm.at : end] if alarm is not None and not alarm.certain else ""

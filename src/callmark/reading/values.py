@@ -708,7 +708,7 @@ class ValueReader(BodyReader):
 
     def _closing(self, quote: str) -> tuple[Pattern | None, Pattern | None]:
         """Return what stands behind a `quote` that ends the string which begins, and what shows that all is lost."""
-        if not self._tolerant or self._is_delimiter(quote):
+        if not self._tolerant:
             return None, None
         around = self._around
         if self._is_key:
