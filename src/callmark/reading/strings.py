@@ -256,7 +256,7 @@ class StringReader(Mending):
 
     def _pass_plain(self) -> None:
         """Let chunks that are nothing but content pass, where they need not be looked at."""
-        passes = self._direct and self._quote == '"' and not (self._triple or self._delimited or self._raw)
+        passes = self._direct and self._quote == '"' and not (self._delimited or self._raw)
         passes = passes and self._fresh is None and self._controls is _CONTROL_ESCAPE
         self._search = STOPS_DOUBLE if self._around is None else self._around.stops
         self.stops = (self._search if self._around is None else self._passes) if passes else None
@@ -294,6 +294,7 @@ class StringReader(Mending):
                 return at
         if self._fresh is not None:
             stop = self._read_path(self._fresh, buffer, at, base)
+            self._pass_plain()
             if stop < 0:
                 return at
             at = stop
@@ -414,7 +415,6 @@ class StringReader(Mending):
                 return self._die("", "", at)
             self._repair("triple-quotes", base + at - 1, base + at + 2)
             self._triple = True
-            self._pass_plain()
             return at + 2
         refused = self._has_ended(char, before, buffer, at + 1)
         if refused is None:
@@ -551,19 +551,16 @@ class StringReader(Mending):
         if may_begin_path(head) and len(buffer) - at < 3:
             return -1
         self._fresh = None
-        self._pass_plain()
         if not begins_path(head):
             return at
         body = PATH_TEXT.match(buffer, at)
         end = body.end() if body is not None else at
         if end - at <= PATH_LIMIT and (end == len(buffer) or (end == len(buffer) - 1 and buffer[end] == "\\")):
             self._fresh = opened
-            self._pass_plain()
             return -1
         piece = buffer[at:end]
         if end - at > PATH_LIMIT or not buffer.startswith('"', end):
             self._controls = _ANY_CONTROL_ESCAPE
-            self._pass_plain()
             return at
         if RUN_DOUBLE.fullmatch(piece) or not (opened or is_whole_path(piece)):
             return at
