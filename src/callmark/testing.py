@@ -11,11 +11,10 @@ test hands them generated texts and cuts. Keyword arguments that are not named h
     check_little_is_withheld  4: what is certain is emitted
     check_grammar          5: a member of the grammar is read as it says, and what is read without repairs is a member
     check_inverse          6: what is written is read back
-    check_neutral          9: written content cannot call
     check_linear           7: time is linear, counted in steps
     check_previews         8: previews tell the truth
+    check_neutral          9: written content cannot call
     check_dialect          what a dialect's row must be for the laws to hold at all
-
 """
 
 from __future__ import annotations

@@ -282,7 +282,7 @@ class CallReading:
             reader.state,
             sound=reader.sound,
             quote=reader.quote,
-            opened=self._so_far()[reader.opened - self._start :] if reader.quote else "",
+            opened=self._so_far()[reader.opened - self._start :],
             keys=reader.keys,
         )
 

@@ -612,7 +612,7 @@ class Parser(SectionReading):
                 self._show(hit)
                 return -1
             self._left, self._left_place = context, base + behind
-        if refusal and not _is_told_of_behind(entry):
+        if refusal and not _leaves_it_to_calls(entry):
             self._show(hit)
             self._events.append(Notice(Span(base + hit, base + max(end, hit + 1)), *refusal))
         return end if opener else hit + 1
@@ -689,7 +689,7 @@ class Parser(SectionReading):
                 return NOTICES[quoted]
         if self._calls >= self._limits.calls:
             self._sole = ""
-            return () if _is_told_of_behind(entry) else self._over_limit()
+            return () if _leaves_it_to_calls(entry) else self._over_limit()
         return None
 
     # Behind a call that must be alone in its fence.
@@ -760,6 +760,6 @@ def _closing_fence(opened: str) -> tuple[Pattern, re.Pattern[str]]:
     return closing, re.compile(rf"[ \t\r\n]*+(?:{fence}[ \t\r]*+)?")
 
 
-def _is_told_of_behind(entry: Entry) -> bool:
-    """Whether the call behind an entry that is left as text is told of: such calls may stand alone, too."""
+def _leaves_it_to_calls(entry: Entry) -> bool:
+    """Whether an entry is left as text without a word: the calls behind it may stand alone, so each is told of."""
     return entry.kind == "opener" and entry.form.alone
