@@ -31,7 +31,7 @@ _BODIES: Final[dict[str, tuple[Body, ...]]] = {
     **dict.fromkeys(("name_keys", "arguments_keys"), ("envelope",)),
     "quote": ("braces", "arguments"),
 }
-"""The bodies of which a field says something, where these are not all."""
+"""The bodies that a field is for, where these are not all."""
 _BESIDE_OTHERS: Final = frozenset({"head", "opener", "separator", "parameter", "value_end", "tail"})
 """Fields whose patterns stand beside others without brackets around them."""
 _INDENT_LIMIT: Final = 64  # spaces before a marker: behind more, nothing looks like the beginning of a line
@@ -138,8 +138,8 @@ def _check_keys(form: Form, where: str) -> None:
 
 
 def _check_heads(form: Form, where: str) -> None:
-    """Raise DialectError where a head lacks the tool's name, has one beside an envelope's or a group that says that it
-    lacks it, or wants an object where the body has none.
+    """Raise DialectError where a head has no group for the tool's name though its body holds none, or one though that
+    does; where `nameless` cannot stand for it; or where it wants an object that the body does not begin with.
     """
     for field, heads in (("head", (form.head,)), ("loose_heads", form.loose_heads)):
         may_lack = field == "loose_heads" and not form.repairs  # a variant is read only where it is mended
@@ -238,8 +238,8 @@ def _check_place(field: str, pattern: str) -> None:
 
 
 def _check_group(field: str, pattern: str, group: str) -> None:
-    """Raise DialectError, which names the field, where a pattern has a group that may not take part in a match, which
-    reading asks for its text, or a name or id that a Call cannot hold.
+    """Raise DialectError, which names the field, where a group of a pattern may take no part in a match, though reading
+    wants its text, or where it may hold a name or an id that no Call can.
     """
     source = expand(pattern)
     least = least_held(source, group)
@@ -255,6 +255,6 @@ def _check_group(field: str, pattern: str, group: str) -> None:
 
 
 def _not_of(what: str, body: Body, bodies: tuple[Body, ...]) -> str:
-    """Say what is expected of a field that says something of some bodies, and nothing of what has another one."""
+    """Say what is expected of a field that is for other bodies than the one that is there."""
     those = " and ".join(f"`{other}`" for other in bodies)
-    return f"expected nothing, as {what} is `{body}`, of which it says nothing; it is for {those}"
+    return f"expected nothing, as {what} is `{body}` and this is for {those}"

@@ -463,7 +463,7 @@ class CallReading:
         return True
 
     def _marker_begins(self, at: int) -> bool | None:
-        """Return whether a marker begins at index `at`, None if more text must tell; what stands before is done."""
+        """Return whether a marker begins at index `at`, None if more text must tell: nothing before it is searched."""
         buffer, search = self._buffer, self._search
         if not self._finished and search.next_cut(buffer, at) == at:
             return None
@@ -530,7 +530,9 @@ class CallReading:
         self._begin(entry, found)
 
     def _goes_on(self, reader: Reader, at: int) -> bool:
-        """Whether another call stands at index `at` of a marker; where it has but its name, salvage tells."""
+        """Whether another call of the marker stands at index `at`; of an argument list only salvage takes one, by the
+        name of a tool that was given.
+        """
         if isinstance(reader, EnvelopeReader):
             return not reader.lacks(self._buffer, at)
         if self._entry.form.body != "arguments":

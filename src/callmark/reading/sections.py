@@ -387,7 +387,7 @@ class SectionReading(CallReading):
         return closer.end() if closer is not None else end
 
     def _where_it_broke(self, place: int) -> _Broke:
-        """Return where the marker broke of which what is at index `place` is wrong."""
+        """Return where the marker broke: what is wrong in it stands at index `place`."""
         sound = self._at
         error = max(place, sound)  # a value that is wrong was read with its closer
         hit = self._search.next_entry(self._buffer, max(sound, self._clear - self._base))

@@ -80,7 +80,7 @@ class Mending:
 
 
 class BodyReader(Mending):
-    """The same of a reader of a body.
+    """What a reader of a call's body says of itself besides.
 
     name, id    what an envelope holds
     out         the arguments as JSON, in pieces: whoever takes them clears it

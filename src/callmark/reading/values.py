@@ -14,9 +14,9 @@ a text in the body language's grammar; `sound` is the start of the last token, b
 sound only when something legal follows it: after an error, reading resumes there (see `sections`).
 
 What cannot be mended, but leaves no doubt about where it ends, is one of the `faults`: reading goes on behind it. A
-call that holds one is refused where it ends, as a whole, so that what it quotes stays quoted (see `calls`); strict
-reading is the same, and refuses what was mended, too. Not tolerant is only the reader of JSON in a string, or with its
-quotes escaped: it dies of a fault.
+call that holds one is refused where it ends, as a whole, so that what it quotes stays quoted (see `calls`). Strict
+reading reads likewise, and refuses what was mended, too. Only the reader of JSON in a string, or of JSON whose quotes
+are escaped, is not tolerant: it dies of a fault.
 """
 
 from __future__ import annotations
