@@ -93,7 +93,6 @@ class EnvelopeReader(ValueReader):
             if begins is None:
                 return at
             if begins:
-                self._pending.clear()
                 return self._split(self.sound, at)
         if self._lacks_key():
             is_object = follows(_OBJECT, buffer, at)
@@ -103,7 +102,6 @@ class EnvelopeReader(ValueReader):
             if is_object and (first is None or not self._is_envelopes(first[1].lower())):
                 self._repair("key-spelling", base + at, base + at)
                 self._roles.add("arguments")
-                self._role = "arguments"
                 self._live = True
                 return self._begin_value(buffer, at, base)
         return super()._begin_key(buffer, at, base)
@@ -126,7 +124,6 @@ class EnvelopeReader(ValueReader):
     def _enter(self, name: str | None, inside: bool) -> None:
         self._stack.append("E")
         self.name = name
-        self._role = "arguments"
         self._roles = {"name", "arguments"}
         self._live = inside
 
