@@ -284,6 +284,7 @@ class ParametersReader(BodyReader):
         self._repair("opener-spelling", start, base + found.end())
 
     def _skip_line_break(self, buffer: str, at: int) -> int:
+        """Pass by the line break of the markup with which a value begins, unless it begins what ends the value."""
         begin = buffer[at : at + 2]
         if begin in _LINE_BREAKS and at + len(begin) == len(buffer):
             return at  # what follows tells whether a value is there

@@ -70,8 +70,8 @@ def parse(
     >>> parsed.calls[0].name, parsed.calls[0].arguments, parsed.text
     ('get_weather', {'city': 'Oslo'}, 'Sure! ')
 
-    Any str is read; only misuse of the options raises UsageError. Linear time: `python -m benchmarks
-    whole` shows how much, and so do the README's figures.
+    Any str is read; only misuse of the options raises UsageError. Linear time: README's figures, and
+    `python -m benchmarks whole`, show how much.
     """
     return Parsed(tuple(events_of(text, dialects, tools, tolerance, contexts, starts_in_reasoning, nonce, limits)))
 

@@ -23,7 +23,7 @@ from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
-_WORDS: Final = 500  # characters of what a server says that went wrong
+ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 _FIELDS: Final = (b":", b"event:", b"id:", b"retry:")  # of server-sent events, beside `data:`
 _CUT: Final = {"choices": [{"index": 0, "delta": {}, "finish_reason": "cut"}]}  # says what a lost connection does not
 _END: Final = object()  # behind the last chunk
@@ -231,7 +231,7 @@ class OpenAIModel:
             connection.request("POST", self._target, json.dumps(body).encode(), headers)
             with connection.getresponse() as response:
                 if response.status != 200:
-                    words = self._words(response.read(_WORDS + len(self._key)))
+                    words = self._words(response.read(ERROR_LIMIT + len(self._key)))
                     raise ModelError(f"the model's server answered {response.status}: {words}")
                 yield from _events(response, self._words)
         except ModelError as error:
@@ -250,7 +250,7 @@ class OpenAIModel:
     def _words(self, data: bytes) -> str:
         """Return the beginning of what a server says, without the key, which some repeat."""
         words = data.decode(errors="replace")
-        return (words.replace(self._key, "***") if self._key else words)[:_WORDS]
+        return (words.replace(self._key, "***") if self._key else words)[:ERROR_LIMIT]
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model})"

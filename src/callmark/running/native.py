@@ -18,7 +18,7 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.options import Limits
 from callmark.running.fragments import Pending, Recent, text_of
 from callmark.running.halves import Halves
-from callmark.running.models import ModelError
+from callmark.running.models import ERROR_LIMIT, ModelError
 from callmark.running.partial import PartialArguments
 
 _REASONS: Final = {
@@ -38,7 +38,6 @@ DROPPED: Final = "malformed_function_call"
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
 _TEXTS: Final = ("content", "reasoning_content", "reasoning")
 _CALLS: Final = ("tool_calls", "function_call")
-_ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
 
 
 class Assembler:
@@ -84,7 +83,7 @@ class Assembler:
         kind = chunk.get("type")
         error = chunk.get("error") or _object(chunk.get("response")).get("error") or (kind == "error" and chunk)
         if error:
-            raise ModelError(f"the model's server sent an error: {json.dumps(error, default=str)[:_ERROR_LIMIT]}")
+            raise ModelError(f"the model's server sent an error: {json.dumps(error, default=str)[:ERROR_LIMIT]}")
         if "choices" in chunk:
             self._openai(chunk, made)
         elif "candidates" in chunk:
