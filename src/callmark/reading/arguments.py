@@ -206,15 +206,14 @@ class ArgumentsReader(ValueReader):
             return True
         text = "".join(self._held)
         length = len(text)
-        named = not self._held_kind and " " in text and text[: text.index(" ")] in self._names
-        if (named and self._named) or (not self._held_kind and self._looks_like_a_pair(text)):
+        named = " " in text and text[: text.index(" ")] in self._names
+        if (named and self._named) or self._looks_like_a_pair(text):
             self._die("unexpected-text", '"="', at)
             return False
         self._named = named
         self._held = None
-        if self._held_kind:
-            self._check_object(text)
-        bound = (self._held_kind != "" or not self._is_no_value(text)) and self._bind_next()
+        self._check_object(text)
+        bound = not self._is_no_value(text) and self._bind_next()
         if bound and not self._held_kind:
             text = scalar(text, None if self._single else self._declared())
             if self._single and text.startswith('"'):
@@ -251,8 +250,8 @@ class ArgumentsReader(ValueReader):
         return word == self._key or (word in _NULLS and declared is not None and "null" not in declared)
 
     def _check_object(self, string: str) -> None:
-        """A string of JSON, alone, is meant as all of the arguments where its first key is a parameter of theirs."""
-        first = _ENCODED(string) if self._bind and not self._bound else None
+        """A positional string of JSON is meant as all of the arguments where its first key is a parameter of theirs."""
+        first = _ENCODED(string)
         if first is not None and first[1] in self._names:
             self._encoded = self.sound
 
@@ -294,7 +293,7 @@ class ArgumentsReader(ValueReader):
     def _may_begin_call(self) -> bool:
         """Whether a word before a parenthesis may be the next call of a list: behind pairs it is no value."""
         listed = bool(self._form.separator) and self._separator >= 0
-        return listed and self._begun and not self._bound and self._held is not None and not self._held_kind
+        return listed and not self._bound and self._held is not None and not self._held_kind
 
     def _end_key(self, char: str, at: int, base: int) -> int:
         """What was held is followed by `=`: it is a key."""
