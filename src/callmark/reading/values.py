@@ -94,7 +94,6 @@ _BRACKETS: Final = {
 }  # fmt: skip
 
 _BLANK_RUN: Final = Pattern(r"[ \t\r\n]++")
-_JSON_WORD: Final = Pattern(r"[0-9A-Za-z+\-._]++")
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z_]").search
 _KEY_WORD: Final = Pattern(r"(?:[\w.\-$@]++|\\_)++")
 _BRACES_KEY: Final = Pattern(r"[^\x00-\x1f:,{}\[\]<>\"'\ud800-\udfff]++")
@@ -102,7 +101,7 @@ _WORTH_IT: Final = 32  # characters of a container from which on an attempt to d
 _COMMENT_LIMIT: Final = 1000  # characters: a comment is held until its end is there
 _COMMENT_END: Final = Pattern(r"\*/")
 _LINE_END: Final = Pattern(r"[\r\n]")
-_LOOSE_WORD: Final = Pattern(r"[\w+\-.]++")
+_VALUE_WORD: Final = Pattern(r"[\w+\-.]++")
 JSON: Final = Form(head="{name}", body="json", alone=False)
 
 
@@ -855,7 +854,7 @@ class ValueReader(BodyReader):
         """Return what a word consists of that is a key, which it is only where something mends, or a value."""
         if is_key:
             return _BRACES_KEY if self._flavour == "braces" else _KEY_WORD
-        return _LOOSE_WORD if self._tolerant and self._flavour != "python" else _JSON_WORD
+        return _VALUE_WORD
 
     def _end_key_word(self, buffer: str, at: int, base: int) -> int:
         """End a word that is a key; return index `at` where more text must tell."""
