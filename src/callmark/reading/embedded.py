@@ -83,27 +83,22 @@ class Embedded:
                 self._fence = "open"
                 reader.repairs.append(Repair("fenced-body", Span(base + fence.start("fence"), base + fence.end())))
                 base, text = base + fence.end(), text[fence.end() :]
-        done = 0
-        if reader.status == OPEN:
-            done = reader.feed(text, 0, base)
-            out.extend(reader.out)
-            reader.out.clear()
-            if reader.status == DEAD:
-                return base + done
+        done = reader.feed(text, 0, base)  # nothing where the value is whole
+        out.extend(reader.out)
+        reader.out.clear()
+        if reader.status == DEAD:
+            return base + done
         rest = text[done:]
         if self._fence == "open" and reader.status == DONE:
             run = rest.lstrip(BLANKS)  # blanks are counted nowhere: else it would matter in which pieces they come
             if run.startswith(_FENCE_END):
                 self._fence = ""
                 rest = run[len(_FENCE_END) :]
-                done = len(text) - len(rest)
             elif _FENCE_END.startswith(run):
                 self._held = run
                 return end
         self._held = rest if reader.status == OPEN else ""
-        if reader.status == DONE and rest.strip(BLANKS):
-            return base + done + len(rest) - len(rest.lstrip(BLANKS))
-        return end
+        return end if reader.status == OPEN else end - len(rest.lstrip(BLANKS))
 
 
 class Decoded:
