@@ -219,7 +219,6 @@ class Contexts:
             last = text.rfind("\n") + 1
             if last:
                 self._line = ""
-                self._code = self._runs = 0
                 text = text[last:]
             if "`" in text:
                 self._read_line(text)
