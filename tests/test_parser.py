@@ -1559,6 +1559,19 @@ def test_long_values_that_their_tags_call_json(long):
     assert call.repairs == ()
 
 
+def test_a_value_is_held_up_to_a_length_of_its_own():
+    text = render_call("f", {"a": "x" * 3000, "b": [1] * 600}, "qwen_xml")
+    assert [call.arguments for call in calls_in_pieces(text)] == [{"a": "x" * 3000, "b": [1] * 600}]
+
+
+@pytest.mark.parametrize(("begin", "end"), [("/*", "*/"), ("//", "\n"), ("#", "\n")])
+def test_a_comment_may_be_so_long_and_no_longer(begin, end):
+    for size in (990, 1000):
+        text = f'[CALL: f({{"a": 1{begin}{"x" * size}{end}}})]'
+        assert [repair.code for call in parse(text).calls for repair in call.repairs] == ["comment"] * (size < 1000)
+        check_chunking(text, cuts=[20, 500, len(text) - 5])
+
+
 def calls_in_pieces(text):
     return [event for event in in_chunks(text[at : at + 7] for at in range(0, len(text), 7)) if isinstance(event, Call)]
 
