@@ -257,4 +257,4 @@ def _check_group(field: str, pattern: str, group: str) -> None:
 def _not_of(what: str, body: Body, bodies: tuple[Body, ...]) -> str:
     """Say what is expected of a field that is for other bodies than the one that is there."""
     those = " and ".join(f"`{other}`" for other in bodies)
-    return f"expected nothing, as {what} is `{body}` and this is for {those}"
+    return f"expected nothing, as {what} is `{body}`, and the field is for {those}"
