@@ -36,11 +36,14 @@ PLANS = [planned(tuple(dialects()), compiled=compiled) for compiled in (False, T
 def entries(plan: scanner.Plan, text: str) -> list[tuple[int, str, tuple[int, int]]]:
     """Where entries begin, and which."""
     search, found, at = scanner.Search(plan), [], 0
+    search.reset(final=True)
     while (at := search.next_entry(text, at)) < len(text):
         cursor = search.cursor
         matched = search.entry_at(text, at, final=True)
         assert matched is not None
-        assert cursor.match is None or matched[1].span() == cursor.match.span()
+        if cursor.match is not None:
+            assert cursor.entry is matched[0]
+            assert matched[1].span() == cursor.match.span()
         found.append((at, matched[0].kind, matched[1].span()))
         at += 1
     return found

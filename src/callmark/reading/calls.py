@@ -700,7 +700,7 @@ class CallReading:
             cut = len(text) + back
             self._pieces.append(text[:cut])
             self._buffer = text[cut:] + self._buffer
-            self._search.reset()
+            self._search.reset(final=self._finished)
             self._base = place
             back = 0
         self._at = back

@@ -16,6 +16,7 @@ from callmark.dialects.notation import anonymous, for_regex, is_alternatives
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
     first_characters,
+    literals,
     merged,
     unfinished,
 )
@@ -108,6 +109,11 @@ class Pattern:
     def prefix(self) -> str:
         """The text with which every match begins, as far as it is plain to see."""
         return prefix(self.text)
+
+    @cached_property
+    def openings(self) -> list[str]:
+        """Texts with one of which every match begins."""
+        return [self.prefix] if len(self.prefix) > 1 else literals(self.text)
 
     def may_match(self, buffer: str, at: int) -> bool:
         """Return whether more text behind `buffer` could make the pattern match at index `at`."""

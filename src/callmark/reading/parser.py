@@ -313,7 +313,7 @@ class Parser(SectionReading):
             return []
         if self._mode == IN_LEAD and not self._leads(self._buffer[:1]):
             self._mode = IN_TEXT
-        self._search.reset()
+        self._search.reset(final=True)
         self._advance()
         self._stops = None
         return self._take_events()

@@ -18,7 +18,6 @@ from typing import Final
 
 from callmark.dialects import Dialect, Form, is_ours, select, unregistered
 from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
-from callmark.dialects.prefixes import literals
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
 from callmark.reading.characters import COMPILED, Hops, short
 from callmark.reading.entries import Entry, check_row, lead_form, tag_form
@@ -123,7 +122,13 @@ class Plan:
         self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
         self.signs = [
-            _Sign(char, begun[char][0], start, Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None)
+            _Sign(
+                char,
+                begun[char][0],
+                start,
+                self.entries_at,
+                Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None,
+            )
             for char, start in self.starts.items()
         ]
         self.signs_in_ascii = [sign for sign in self.signs if sign.char.isascii()]
@@ -134,7 +139,7 @@ class Plan:
         return self.starts[text[0]].match(text) is not None or self._may_match[text]
 
     def _entries_at(self, begin: str) -> list[Entry]:
-        return [entry for entry in self.entries[begin[0]] if _agree(entry.pattern.prefix, begin)]
+        return [entry for entry in self.entries[begin[0]] if _agrees(entry.pattern, begin)]
 
     def _entry_in(self, text: str) -> Entry | None:
         matched = _first(self.entries_at(text[:TOLD_BY]), text, 0, final=False)
@@ -200,24 +205,20 @@ def _opens_as(variant: Form, other: Form) -> bool:
 
 
 def _first(entries: list[Entry], buffer: str, hit: int, *, final: bool) -> tuple[Entry, re.Match[str]] | None:
-    """Return the first entry that matches at `hit`, None if one before it may still match with more text."""
-    rest = "" if final else buffer[hit : hit + HOLD_LIMIT]
+    """Return the first entry that matches at `hit`; None for none, or if one before it may still match with more text.
+    """
     for entry in entries:
-        pattern = entry.pattern
-        if buffer.startswith(pattern.prefix, hit):
-            found = pattern.match(buffer, hit)
-            if found is not None:
-                return entry, found
-            if not final and pattern.may_match(buffer, hit):
-                return None
-        elif not final and pattern.prefix.startswith(rest):
-            return None
-    raise AssertionError("an entry matches where the search found one")
+        found = entry.pattern.match(buffer, hit)
+        if found is not None:
+            return entry, found
+        if not final and entry.pattern.may_match(buffer, hit):
+            break
+    return None
 
 
-def _agree(one: str, other: str) -> bool:
-    """Whether a text can begin with both."""
-    return one.startswith(other) or other.startswith(one)
+def _agrees(pattern: Pattern, begin: str) -> bool:
+    """Whether a match of a pattern can begin with a text, or be the beginning of it, as its own beginnings tell."""
+    return any(text.startswith(begin) or begin.startswith(text) for text in pattern.openings)
 
 
 class _Beginnings:
@@ -233,7 +234,7 @@ class _Beginnings:
         self._last: Pattern | None = None  # what the last text could go on to be: so can the next, if it has grown
         vague = []
         for pattern in patterns:
-            texts = [pattern.prefix] if len(pattern.prefix) > 1 else literals(pattern.text)
+            texts = pattern.openings
             if min(map(len, texts)) > 1:
                 self._cut.update(text[:size] for text in texts for size in range(1, len(text)))
                 for begin in {text[:2] for text in texts}:
@@ -257,38 +258,49 @@ class _Beginnings:
         return False
 
     def _agreeing(self, begin: str) -> list[Pattern]:
-        return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agree(pattern.prefix, begin)]
+        return [pattern for pattern in self._by_two.get(begin[:2], ()) if _agrees(pattern, begin)]
 
 
 class _Sign:
     """A character with which entries begin.
 
-    entry    the first of them
-    start    matches where any of them does
-    hops     passes by the places where none can begin; None where `start` is searched for
+    entry       the first of them
+    start       matches where any of them does
+    entries_at  as that of the plan
+    hops        passes by the places where none can begin; None where `start` is searched for
     """
 
-    __slots__ = ("char", "entry", "hops", "start")
+    __slots__ = ("char", "entries_at", "entry", "hops", "start")
 
-    def __init__(self, char: str, entry: Entry, start: Pattern, hops: Hops | None) -> None:
+    def __init__(
+        self,
+        char: str,
+        entry: Entry,
+        start: Pattern,
+        entries_at: Callable[[str], list[Entry]],
+        hops: Hops | None,
+    ) -> None:
         self.char = char
         self.entry = entry
         self.start = start
+        self.entries_at = entries_at
         self.hops = hops
 
 
 class _Cursor:
-    """The next entry that begins with one character: its index, and its match if it is the first of the plan.
+    """The next entry that begins with one character: its index, and its match if it is the first of the plan, or if the
+    text is `final` and it was looked for by hops. Else one before it may still match with more text.
 
     Before `clear` there is none from where it was last looked for: it does not search beyond the entries of others.
     `_often`: whether the last one was at the first place, as where calls stand close together.
     """
 
-    __slots__ = ("_char", "_first", "_often", "_sign", "clear", "entry", "index", "match")
+    __slots__ = ("_char", "_final", "_first", "_often", "_sign", "clear", "entry", "index", "match")
 
-    def __init__(self, sign: _Sign, clear: int) -> None:
+    def __init__(self, sign: _Sign, clear: int, final: bool) -> None:
         self._sign = sign
         self._char = sign.char
+        self._final = final
         self.entry = sign.entry
         self._first = sign.entry.pattern.match
         self.index = -1
@@ -301,6 +313,8 @@ class _Cursor:
         place = buffer.find(self._char, at, end)
         if place >= 0:
             hops = self._sign.hops
+            if hops is not None:
+                self.entry = self._sign.entry
             searches = hops is None or hops.waits(end - place)
             if searches or self._often:
                 self.match = match = self._first(buffer, place)
@@ -312,7 +326,7 @@ class _Cursor:
             else:
                 index = self._hop(hops, buffer, place, end)
             if index < end:
-                self._often = index == place and self.match is not None
+                self._often = index == place and self.match is not None and self.entry is self._sign.entry
                 self.index = index
                 return index
         self.clear = end
@@ -337,7 +351,10 @@ class _Cursor:
             self.match = match = self._first(buffer, index)
             if match is not None:
                 return index
-            if self._sign.start.match(buffer, index) is not None:
+            other = _first(self._sign.entries_at(buffer[index : index + TOLD_BY]), buffer, index, final=True)
+            if other is not None and not other[0].text_start:
+                if self._final:
+                    self.entry, self.match = other
                 return index
             misses += 1
             if misses == _MISSES:
@@ -356,18 +373,20 @@ class Search:
     cut      the first entry that the buffer's end may cut, as `next_cut` has found it; -1 for not looked for
     """
 
-    __slots__ = ("_cursors", "_literals", "cursor", "cut", "plan")
+    __slots__ = ("_cursors", "_final", "_literals", "cursor", "cut", "plan")
     cursor: _Cursor
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._cursors: list[_Cursor] | None = None  # for each character that begins entries: the next of them
         self._literals: dict[str, int] = {}  # the next of each closing literal
+        self._final = False
         self.cut = -1
 
-    def reset(self) -> None:
-        """Forget what was found: the buffer is another one."""
+    def reset(self, *, final: bool = False) -> None:
+        """Forget what was found: the buffer is another one, and `final` where no more text comes."""
         self._cursors = None
+        self._final = final
         if self._literals:
             self._literals = {}
         self.cut = -1
@@ -383,7 +402,7 @@ class Search:
                     nearer = 0
                     while nearer < len(cursors) and cursors[nearer].clear <= place:
                         nearer += 1
-                    cursors.insert(nearer, _Cursor(sign, place))
+                    cursors.insert(nearer, _Cursor(sign, place, self._final))
         best = len(buffer)
         first = None
         for cursor in cursors:
