@@ -192,15 +192,19 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     values: dict[str, JsonValue] = {}
     start = at
     simple = tags.simple.match if form.encoding == "raw" and not tags.whole else _none
+    keyed, holds, items = tags.keyed, tags.holds, form.item != ""  # for each value, a look-up costs more
     told = parameters is not None or tags.typed
-    last = None
+    last, behind = None, -1
     while last is None:
         found = simple(buffer, at)
         if found is not None:
             key, text, last = found.group("key", "value", "last")
-            if form.key_encoding != "raw":
+            if not keyed:
                 key = key_of(found, form)
-            at = found.end() if last is None else found.start("last")
+            at = found.end()
+            if last is not None:
+                behind = at
+                at -= len(last)
         else:
             found = tags.between.match(buffer, at)
             if found is None:
@@ -231,12 +235,12 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
                 if trimmed:
                     end -= 2 if buffer.endswith("\r\n", begin, end) else buffer.endswith("\n", begin, end)
             key, text = key_of(found, form), buffer[begin:end]
-        if tags.holds and elements_in(found):
+        if holds and elements_in(found):
             return at
-        if "\\" in key and parameters is not None and parameters.unmarked(key) != key:
+        if parameters is not None and "\\" in key and parameters.unmarked(key) != key:
             return at
         types, is_json = declared(found, key, parameters) if told else (None, False)
-        if form.item and empty_container(text, types):
+        if items and empty_container(text, types):
             return at
         if len(text) <= PLAIN_LIMIT:
             json, values[key] = plain_value(text, types, depth_limit - 1)
@@ -251,7 +255,10 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     source = buffer[start:at].strip(BLANKS)
     if len(values) < len(pieces) or lone_surrogate(source) is not None:
         return at
-    return _closed(parts, buffer, at, "", source, "{" + ",".join(pieces) + "}", values)
+    json = "{" + ",".join(pieces) + "}"
+    if last is not None:
+        return "", source, json, values, behind
+    return _closed(parts, buffer, at, "", source, json, values)
 
 
 def _wrapped(parts: Patterns, source: str, buffer: str, at: int, depth_limit: int) -> Read | int:

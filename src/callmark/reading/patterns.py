@@ -63,7 +63,8 @@ class ValuePatterns:
     loose_between   what tolerant reading takes between values too; `loose_first` before the first one
     simple     a value of one line (group `value`) in which nothing looks like a stop, up to what ends it, and the tail
                (group `last`) if it is the last one
-    typed      whether tags may say what a value is (groups `text` and `json`)
+    typed      whether tags may say what a value is (groups `text` and `json`), loose ones aside
+    keyed      whether each value has a key, and that stands in its tag as it is
     """
 
     def __init__(self, form: Form) -> None:
@@ -119,7 +120,8 @@ class ValuePatterns:
         value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
         simple = f"(?!{anonymous(tail)}){parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+"
         self.simple = Pattern(simple if plain else "(?!)")
-        self.typed = "(?P<text>" in parameter or "(?P<json>" in parameter
+        self.typed = re.search(r"\(\?P<(?:text|json)>", parameter + form.member) is not None
+        self.keyed = not form.member and form.key_encoding == "raw"
 
     @cached_property
     def breaks(self) -> Callable[..., object]:
