@@ -48,6 +48,7 @@ from callmark.reading.pieces import STRETCH, Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DEAD, DONE, OPEN, STUCK, BodyReader, Fault, Terms
+from callmark.reading.stops import is_held
 from callmark.reading.values import ValueReader
 
 Reader: TypeAlias = ObjectReader | PairsReader | ParametersReader | ValueReader
@@ -58,7 +59,9 @@ _GENERAL: Final[dict[str, type[ValueReader]]] = {"envelope": EnvelopeReader, "ar
 _call_start: Final = CallStart
 _delta: Final = ArgumentsDelta
 _call: Final = Call
+_markup: Final = Markup
 _span: Final = Span
+_text: Final = Text
 
 _LIMIT_WINDOW: Final = 16_384  # characters handed to a reader at once, where a chunk is longer than arguments may be
 _OVERFLOW_WINDOW: Final = 64  # characters behind that limit that are read at once, or twice as many, and so on
@@ -175,7 +178,7 @@ class CallReading:
             self._start_call()
         if entry.has_empty and found["empty"] is not None:
             if self._begun:
-                self._events.append(ArgumentsDelta(self._index, "{}"))
+                self._events.append(_delta(self._index, "{}"))
             self._end_call(at, self._raw(at), 0, 0)
             return
         self._mode = IN_CALL
@@ -203,7 +206,7 @@ class CallReading:
                     self._start_call()
                 self._reader = ObjectReader(self._base + at, self._nesting)
                 return True
-            if not self._finished and begin.may_match(buffer, at):
+            if not self._finished and is_held(begin, buffer, at):
                 return False
         self._json = Pieces()
         if parts.form.body == "arguments":
@@ -376,7 +379,7 @@ class CallReading:
         if reader.status == DONE:
             self._mode = IN_TAIL
             return True
-        if isinstance(reader, ObjectReader | PairsReader):
+        if isinstance(reader, (ObjectReader, PairsReader)):
             cut = self._finished and isinstance(reader, PairsReader)  # it may hold a bracket
             if reader.status == STUCK or (windowed and room <= _LIMIT_WINDOW) or cut:
                 self._hand_over(reader)
@@ -415,10 +418,10 @@ class CallReading:
             reader.out.clear()
             self._json.append(json)
             if self._aside is False:
-                self._events.append(ArgumentsDelta(self._index, json))
+                self._events.append(_delta(self._index, json))
 
     def _start_call(self) -> None:
-        self._events.append(CallStart(self._index, self._name or "", self._entry.name))
+        self._events.append(_call_start(self._index, self._name or "", self._entry.name))
         self._begun = True
 
     def _tail(self) -> Pattern | None:
@@ -435,7 +438,7 @@ class CallReading:
         if tail is not None:
             found = tail.match(self._buffer, end)
             if found is None:
-                if tail.may_match(self._buffer, end) and not (self._finished and bracketed):
+                if is_held(tail, self._buffer, end) and not (self._finished and bracketed):
                     return False
                 if isinstance(reader, ObjectReader) and bracketed:
                     self._hand_over(reader)
@@ -576,9 +579,9 @@ class CallReading:
             return
         name = self._name or ""
         source = source or raw[begin:behind]
-        span = Span(self._start, self._base + end)
+        span = _span(self._start, self._base + end)
         self._events.append(
-            Call(span, raw, self._index, name, value, source, self._entry.name, self._repairs, self._id)
+            _call(span, raw, self._index, name, value, source, self._entry.name, self._repairs, self._id)
         )
         self._index += 1
         self._calls += 1
@@ -669,7 +672,7 @@ class CallReading:
     def _markup(self, at: int, stop: int) -> None:
         if stop > at:
             raw = self._buffer[at:stop]
-            self._events.append(Markup(Span(self._base + at, self._base + stop), raw))
+            self._events.append(_markup(_span(self._base + at, self._base + stop), raw))
             self._contexts.pass_marker(raw)
         self._at = self._shown = stop
 
@@ -679,7 +682,7 @@ class CallReading:
         if stop > start:
             base = self._base
             text = self._buffer[start:stop]
-            self._events.append(Text(Span(base + start, base + stop), text, self._channel))
+            self._events.append(_text(_span(base + start, base + stop), text, self._channel))
             self._shown = stop
 
     def _break(self, code: str, expected: str, sound: int, error: int) -> None:

@@ -35,6 +35,7 @@ from callmark.reading.paths import begins_path, may_begin_path
 from callmark.reading.plain import BARE, pair_in_word
 from callmark.reading.schemas import Parameters
 from callmark.reading.status import DONE, FIRST_ITEM, FIRST_KEY, ITEM, KEY, NEXT, OPEN, STUCK, VALUE
+from callmark.reading.stops import is_held
 from callmark.reading.strings import RUN_DOUBLE, RUN_SINGLE, STOPS_DOUBLE, holds_escape_prefix, to_double
 from callmark.reading.words import PYTHON_LITERALS, scalar
 
@@ -53,14 +54,12 @@ _SCALAR_BEFORE_SIGN: Final = (
 )
 _IN_CONTAINER: Final = Pattern(_SCALAR_BEFORE_SIGN)
 _BEHIND_KEY: Final = Pattern(rf"[\"']{_WS}:")
-_COMMA: Final = {  # by the bracket that closes what it stands in
-    "}": Pattern(rf",{_WS}(?=[\"'])"),
-    "]": Pattern(rf",{_WS}(?:(?=[\"'\[{{])|{_SCALAR_BEFORE_SIGN})"),
-}
-_BEHIND_ITEM: Final = {
-    "}": Pattern(rf"[\"'](?={_WS}(?:\}}|,{_WS}[\"']))"),
-    "]": Pattern(rf"[\"'](?={_WS}(?:\]|,{_WS}(?:[\"'\[{{]|-?[0-9]|(?:{_LITERAL}){_WS}[,\]])))"),
-}
+_NEXT_MEMBER: Final = Pattern(rf",{_WS}(?=[\"'])")
+_NEXT_LISTED: Final = Pattern(rf",{_WS}(?:(?=[\"'\[{{])|{_SCALAR_BEFORE_SIGN})")
+_COMMA: Final = {"}": _NEXT_MEMBER, "]": _NEXT_LISTED}  # by the bracket that closes what it stands in
+_BEHIND_MEMBER: Final = Pattern(rf"[\"'](?={_WS}(?:\}}|,{_WS}[\"']))")
+_BEHIND_LISTED: Final = Pattern(rf"[\"'](?={_WS}(?:\]|,{_WS}(?:[\"'\[{{]|-?[0-9]|(?:{_LITERAL}){_WS}[,\]])))")
+_BEHIND_ITEM: Final = {"}": _BEHIND_MEMBER, "]": _BEHIND_LISTED}
 _AROUND_KEY: Final = BLANKS + ","
 _FIRST: Final = {"{": ("}", FIRST_KEY), "[": ("]", FIRST_ITEM)}
 _FRAMES: Final = {"}": "d", "]": "l"}
@@ -221,7 +220,7 @@ class PairsReader:
                 if found is None:
                     if pattern is BARE_VALUE and WORD_WAITS(buffer, at) is not None:
                         self._waits = WORD_WAITS
-                    elif pattern is not BARE_VALUE and size - at <= PAIR_HOLD and pattern.may_match(buffer, at):
+                    elif pattern is not BARE_VALUE and size - at <= PAIR_HOLD and is_held(pattern, buffer, at):
                         self._waits = pattern.waits
                     else:
                         self.status = STUCK
@@ -295,8 +294,8 @@ def looked(pattern: Pattern, text: str, at: int) -> int:
         return behind_colon(text, at + 1)
     if pattern is _IN_CONTAINER:
         return behind_scalar(text, at)
-    if pattern is _BEHIND_ITEM["]"] or pattern is _BEHIND_ITEM["}"]:
-        return behind_item(text, at + 1, in_list=pattern is _BEHIND_ITEM["]"])
+    if pattern is _BEHIND_LISTED or pattern is _BEHIND_MEMBER:
+        return behind_item(text, at + 1, in_list=pattern is _BEHIND_LISTED)
     if text[at] == ",":
-        return behind_comma(text, at + 1, in_list=pattern is _COMMA["]"])
+        return behind_comma(text, at + 1, in_list=pattern is _NEXT_LISTED)
     return UNKNOWN

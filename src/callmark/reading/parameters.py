@@ -187,12 +187,10 @@ class ParametersReader(BodyReader):
     def _read_between(self, buffer: str, at: int, base: int) -> int:
         """Read the tag that opens a value, or what ends the elements of one, or the arguments."""
         between = self._between
-        if at and is_held(between, buffer, at):  # what stands at its beginning was held, and `waits` has said no
-            return at
         found = between.match(buffer, at)
         strict = found is not None
         if found is None:
-            if between.may_match(buffer, at):
+            if is_held(between, buffer, at):
                 return at
             loose = self._patterns.loose_between if self._begun else self._patterns.loose_first
             for pattern in loose if not self._open else ():
@@ -231,10 +229,11 @@ class ParametersReader(BodyReader):
             holds = elements_in(found) if self._patterns.holds else ""
             if holds and len(self._open) + 2 > self._depth_limit:
                 return self._die("nesting-too-deep", f"at most {self._depth_limit} nested brackets", at)
-            self._key = key_of(found, self._patterns.form)
+            self._key = found["key"] if self._patterns.keyed else key_of(found, self._patterns.form)
             if "\\" in self._key and self._tolerant and self._parameters is not None:
                 self._unmark(found, self._parameters, base)
-            self._declared, self._is_json = declared(found, self._key, self._parameters)
+            told = not strict or self._parameters is not None or self._patterns.typed
+            self._declared, self._is_json = declared(found, self._key, self._parameters) if told else (None, False)
             if self._open and self._open[-1][0] == "]":
                 self.out.append("," if self._begun else "[")
             else:

@@ -374,8 +374,8 @@ class Parser(SectionReading):
             pattern = self._tail()
         elif mode == IN_CALL and self._reader is None:
             pattern = self._entry.patterns.begin
-        elif mode == IN_SECTION and self._between and self._opener is not None and self._opener.section is not None:
-            pattern = self._opener.section.next
+        elif mode == IN_SECTION and self._opener is not None and self._opener.section is not None:
+            pattern = self._opener.section.next if self._between else section_heads(self._opener)[0].pattern
         elif mode == IN_SOLE:
             pattern = _closing_fence(self._sole)[0]
         elif mode == IN_BROKEN and self._search.cut == at:

@@ -96,6 +96,11 @@ def _may_resume(resume: Pattern, buffer: str, at: int, end: int) -> bool:
     return False
 
 
+def _behind_blanks(found: re.Match[str]) -> int:
+    """Return the index behind the blanks with which a match begins."""
+    return found.end() - len(found[0].lstrip(BLANKS))
+
+
 class _Broke(NamedTuple):
     """Where a marker broke, as indexes of the buffer."""
 
@@ -178,12 +183,12 @@ class SectionReading(CallReading):
     def _read_between(self, entry: Entry, section: Section) -> bool:
         """Read what leads to the next call of a section, or closes it; where neither is there, the section is over."""
         buffer, at = self._buffer, self._at
-        if at and not self._finished and is_held(section.next, buffer, at):
+        if not self._finished and is_held(section.next, buffer, at):
             return False
         between = section.next.match(buffer, at)
-        if (between is None or section.goes_on) and not self._finished and section.next.may_match(buffer, at):
-            return False
         strict = between is not None
+        if section.goes_on and not self._finished and section.next.may_match(buffer, at):
+            return False
         if not strict and (self._tolerant or section.closes):
             between = section.loose.match(buffer, at)
             if not self._finished and section.loose.may_match(buffer, at):  # of brackets there may be more
@@ -193,9 +198,10 @@ class SectionReading(CallReading):
             if bracket is not None:  # the tag that should close the list is missing, or is another
                 self._markup(at, bracket.end())
             return self._end_section(entry)
-        closes = between["closer"] is not None
-        start = between.end() - len(between[0].lstrip(BLANKS))
+        kind = between.lastgroup or ""
+        closes = kind == "closer"
         if closes and entry.line_start:  # a fence; that of the next section is none
+            start = _behind_blanks(between)
             if entry.pattern.match(buffer, start) is not None:
                 return self._end_section(entry, closed=True)
             if not self._finished and entry.pattern.may_match(buffer, start):
@@ -205,11 +211,11 @@ class SectionReading(CallReading):
                 place = self._base + between.end()
                 self._events.append(Notice(Span(place, place + 1), *remark))
             return self._end_section(entry)
-        mended = _SUPPLIED.get(between.lastgroup or "", "")
+        mended = _SUPPLIED.get(kind, "")
         if mended == "missing-comma" and self._broke:
             return self._end_section(entry)
         if closes and not strict and not self._broke:  # no call follows that could carry a repair
-            place = self._base + start
+            place = self._base + _behind_blanks(between)
             code = "extra-separator" if between.groupdict().get("separator") is not None else _STRAY
             self._events.append(Notice(Span(place, place + 1), code, NOTICE_CODES[code]))
         self._markup(at, between.end())
@@ -223,8 +229,6 @@ class SectionReading(CallReading):
         """Begin the next call of a section, or read it at once; where none is there, the section is over."""
         buffer, at = self._buffer, self._at
         for head in section_heads(entry):
-            if not self._finished and is_held(head.pattern, buffer, at):
-                return False
             found = head.pattern.match(buffer, at)
             if found is not None:
                 if self._swallows and self._quoted_in(self._contexts.here(), self._contexts) is not None:
@@ -241,7 +245,7 @@ class SectionReading(CallReading):
                     self._repairs = (Repair(self._mended, Span(self._start, self._start)), *self._repairs)
                     self._mended = ""
                 return True
-            if not self._finished and head.pattern.may_match(buffer, at):
+            if not self._finished and is_held(head.pattern, buffer, at):
                 return False
         return self._end_section(entry)
 

@@ -19,11 +19,13 @@ DATA: Final = frozenset({"astray", "kept", "foreign"})
 
 
 def is_held(pattern: Pattern, buffer: str, at: int) -> bool:
-    """Return whether the pattern does not match at index `at`, but may once more has come; False where much is left.
+    """Return whether a pattern does not match at index `at`, but may once more has come.
 
-    Asked before the pattern is: what a chunk ends with comes again and again, and the answer is remembered.
+    What a chunk ends with comes again and again, and the answer is remembered where that is short.
     """
-    return len(buffer) - at <= REMEMBERED_LENGTH and pattern.waits(buffer[at:]) is not None
+    if len(buffer) - at <= REMEMBERED_LENGTH:
+        return pattern.waits(buffer[at:]) is not None
+    return pattern.match(buffer, at) is None and pattern.may_match(buffer, at)
 
 
 class Stop:
