@@ -46,6 +46,10 @@ class Pieces:
 
     def take(self) -> str:
         """Return the whole text and forget it."""
+        if not self._segments:  # few are longer than a stretch
+            text = "".join(self.recent)
+            self.recent.clear()
+            return text
         text = self.text()
         self._segments.clear()
         return text
