@@ -194,7 +194,7 @@ class Patterns:
         plain_tail = form.tail.removeprefix("{ws}")
         self.blanks = BLANKS_LIMIT if form.tail != plain_tail else 0
         self.guess = literal(plain_tail)
-        if form.body == "arguments" and self.guess:
+        if form.body == "arguments" and (self.guess or not tail):
             self.guess = ")" + self.guess
         self.begin = _BEGIN.get(form.body)
         if form.body == "envelope" and not {*form.name_keys, *form.arguments_keys} >= _ENVELOPE_KEYS:
