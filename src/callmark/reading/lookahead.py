@@ -78,6 +78,18 @@ NEXT_PAIR: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}(?:=[^=]|{_COLON_AND_MORE})")
 """What begins behind a value where a comma is missing: in an object, an array, an argument list."""
 UNPARTED: Final = Pattern(rf"[ \t\r\n]{{1,64}}+{MARKED_KEY}{_FEW}{_COLON_AND_MORE}")
 """The same behind a quote, where none was inside the string so far: it ends there, as a text seldom goes on so."""
+_END_OR_KEY: Final = rf"{_FEW}(?:[)}}\]]|[,，]{_FEW}(?:{_QUOTED_KEY}|{MARKED_KEY}{_FEW}[:：=]))"
+UNPARTED_BEHIND_MARK: Final = {
+    quote: Pattern(
+        rf"[ \t]{{0,64}}+[\r\n][ \t\r\n]{{0,64}}+{MARKED_KEY}{_FEW}{_COLON_AND_MORE}"
+        rf"|[ \t]{{1,64}}+{MARKED_KEY}{_FEW}[:：]{_FEW}"
+        rf"(?:[{quotes}]|[\[{{]{_FEW}[\"'“‘\[{{\]}}0-9\-]|{_A_SCALAR}{_END_OR_KEY})"
+    )
+    for quote, quotes in {'"': '"', "'": "'", "“": "“”", "‘": "‘’"}.items()
+}
+"""The same where the quote may be an apostrophe (`the dogs' owner: Bob`) or the mark of inches, by the string's quote:
+only what hardly stands in a text: a line of its own, a string in the same quotes, a list, an object or all of a number.
+"""
 ATTACHED: Final = Pattern(rf"{MARKED_KEY}{_ANY_WS}=")
 """A key directly behind a quote: where the quote stands behind a blank or a bracket, it opens a string of code."""
 BLANK: Final = Pattern(r"[ \t\r\n]")

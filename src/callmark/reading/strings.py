@@ -16,7 +16,17 @@ from typing import Final
 from callmark.dialects.notation import BLANKS, LONE
 from callmark.events import Repair, Span
 from callmark.reading.characters import short
-from callmark.reading.lookahead import ANOTHER, APART, ATTACHED, BLANK, UNPARTED, Alarm, Lookahead, follows
+from callmark.reading.lookahead import (
+    ANOTHER,
+    APART,
+    ATTACHED,
+    BLANK,
+    UNPARTED,
+    UNPARTED_BEHIND_MARK,
+    Alarm,
+    Lookahead,
+    follows,
+)
 from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
 from callmark.reading.status import DONE, OPEN, Fault, Mending
@@ -109,6 +119,11 @@ def without_halves(text: str) -> str:
 def _ends_word(char: str) -> bool:
     """Return whether a word may end with a character behind which a quote closes a string, and opens none of Python."""
     return char.isalpha() and char not in PREFIXES
+
+
+def _may_be_mark(quote: str, before: str) -> bool:
+    """Return whether a quote behind a character may be an apostrophe, or the mark of inches."""
+    return before.isalnum() if quote in "'’" else before.isdigit()
 
 
 def holds_escape_prefix(buffer: str, at: int) -> bool:
@@ -422,7 +437,7 @@ class StringReader(Mending):
         if self.doubt < 0:
             self._doubt(buffer, at + 1, base)
         if not self._inner:
-            self._marks = before.isalnum() if char in "'’" else before.isdigit()
+            self._marks = _may_be_mark(char, before)
         elif self._inner == 1:
             self._lone = self._marks and before in BLANKS and buffer[at + 1 : at + 2].isalnum()
         if refused or (self._key and not self._marks):
@@ -445,7 +460,8 @@ class StringReader(Mending):
         if closes is False and not self._inner and not self._bracket and around.shut is not None:
             closes = follows(around.shut, buffer, at)
         if closes is False and not self._inner and before not in _LEADS and ends in around.of_pairs:
-            closes = follows(UNPARTED, buffer, at)
+            mark = _may_be_mark(buffer[at - 1], before)
+            closes = follows(UNPARTED_BEHIND_MARK[self._quote] if mark else UNPARTED, buffer, at)
         if closes and before in _LEADS and ends in (around.pair, around.positional):
             closes = not follows(ATTACHED, buffer, at)
         over = around.over_pair if odd else around.over if self._inner and self._open > 0 else None
