@@ -207,7 +207,8 @@ class ArgumentsReader(ValueReader):
         text = "".join(self._held)
         length = len(text)
         named = " " in text and text[: text.index(" ")] in self._names
-        if (named and self._named) or self._looks_like_a_pair(text):
+        is_key = self._separator == self.sound  # as one follows, a comma was supplied before it
+        if is_key or (named and self._named) or self._looks_like_a_pair(text):
             self._die("unexpected-text", '"="', at)
             return False
         self._named = named
