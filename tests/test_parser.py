@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tokenize
+import weakref
 from enum import Enum
 from importlib.metadata import EntryPoint
 from itertools import product
@@ -803,6 +804,7 @@ def test_what_was_parsed_is_equal_where_the_events_are_and_does_not_change():
     parsed, other = parse("a [CALL: f(x=1)]"), parse("a [CALL: f(x=1)]")
     assert parsed.calls == other.calls  # what was looked at is no part of it
     assert parsed == other == copy.deepcopy(parsed) != parse("a [CALL: f(x=2)]")
+    assert weakref.ref(parsed)() is parsed
     with pytest.raises(AttributeError):
         parsed.events = ()
 

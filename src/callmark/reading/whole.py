@@ -17,7 +17,7 @@ from callmark.reading.options import EVERYWHERE, ContextPolicy, Dialects, Limits
 from callmark.reading.parser import Parser, events_of
 
 
-class Parsed(msgspec.Struct, frozen=True, dict=True):
+class Parsed(msgspec.Struct, frozen=True, dict=True, weakref=True):
     """What was read of a whole text. Two are equal whose events are.
 
     events     all events, in order
