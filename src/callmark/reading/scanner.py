@@ -218,7 +218,10 @@ def _first(entries: list[Entry], buffer: str, hit: int, *, final: bool) -> tuple
 
 def _agrees(pattern: Pattern, begin: str) -> bool:
     """Whether a match of a pattern can begin with a text, or be the beginning of it, as its own beginnings tell."""
-    return any(text.startswith(begin) or begin.startswith(text) for text in pattern.openings)
+    for text in pattern.openings:  # noqa: SIM110  # a generator costs three times as much
+        if text.startswith(begin) or begin.startswith(text):
+            return True
+    return False
 
 
 class _Beginnings:

@@ -76,7 +76,7 @@ _CONTROLS: Final = {char: quoted(char)[1:-1] for char in map(chr, range(32))}
 _IN_ESCAPES: Final = frozenset("\"'\\/bfnrtux0123456789acdeABCDEF")
 _COMMAS: Final = frozenset(",，")
 _ENDS_TEXT: Final = frozenset(".!?…)]}。！？")
-_LEADS: Final = frozenset(" \t\r\n([{<=:,;+-*/%&|\"'")  # behind them a quote opens a pair
+_LEADS: Final = frozenset(" \t\r\n([{<=:,\"'")  # behind them a quote opens a pair; a string may end in `/`, `%`, `;`
 _RUNS: Final = {'"': RUN_DOUBLE, "'": RUN_SINGLE, "“": _RUN_CURLY, "‘": _RUN_SINGLE_CURLY}
 _ENDS: Final = {'"': '"', "'": "'", "“": '"“”„', "‘": "‘’"}
 CURLY: Final = {"“": "“", "”": "“", "„": "“", "‘": "‘", "’": "‘"}
