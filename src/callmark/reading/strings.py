@@ -450,6 +450,10 @@ class StringReader(Mending):
     def _closes(self, before: str, buffer: str, at: int, *, odd: bool) -> bool | None:
         """Whether the string ends with the quote before index `at`, which stands behind the character `before`.
 
+        A first quote ends it, too, before a key and a colon that lack their comma; but not where a quote leads into
+        what follows, behind a blank or a bracket, say. There none ends it with a key and an equals sign attached, which
+        is code: `f(code="print("n =", n)")`.
+
         Where a quote was taken for a character and a bracket is open in the value, one behind this quote may close it,
         and must be the call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
         """
