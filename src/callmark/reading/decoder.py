@@ -200,17 +200,16 @@ def _keys(value: dict[str, Any] | list[Any], depth_limit: int) -> int:
     if not depth_limit:
         raise Undecodable("nesting-too-deep")
     count = 0
+    children: list[Any]
     if isinstance(value, dict):
         count = len(value)
-        for child in value.values():  # in a loop of its own: the compiled engine needs no iterator then
-            kind = type(child)
-            if kind is dict or kind is list:
-                count += _keys(child, depth_limit - 1)
+        children = list(value.values())  # a copy: the compiled engine needs no iterator then
     else:
-        for child in value:
-            kind = type(child)
-            if kind is dict or kind is list:
-                count += _keys(child, depth_limit - 1)
+        children = value
+    for child in children:
+        kind = type(child)
+        if kind is dict or kind is list:
+            count += _keys(child, depth_limit - 1)
     return count
 
 
