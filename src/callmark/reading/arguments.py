@@ -376,13 +376,12 @@ class ArgumentsReader(ValueReader):
                 end = sign
             if self._names:
                 pair = pair_in_word(buffer, self._names, self._key, at, end, self._given)
-                doubt = -1
                 if self._colons:
                     until = end if pair < 0 else pair
                     doubt = pair_in_word(buffer, self._names, self._key, at, until, self._given, ":")
-                if doubt >= 0:  # or the word goes on with a name and a colon, as texts do
-                    self._ended = True
-                    return self._die("unexpected-text", '"," or ")"', doubt + (buffer[doubt] in " \t"))
+                    if doubt >= 0:  # or the word goes on with a name and a colon, as texts do
+                        self._ended = True
+                        return self._die("unexpected-text", '"," or ")"', doubt + (buffer[doubt] in " \t"))
                 if pair >= 0:
                     end = pair
                 elif end == len(buffer) or end == limit:

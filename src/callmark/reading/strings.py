@@ -467,7 +467,7 @@ class StringReader(Mending):
             mark = _may_be_mark(buffer[at - 1], before)
             closes = follows(UNPARTED_BEHIND_MARK[self._quote] if mark else UNPARTED, buffer, at)
         if closes and before in _LEADS and ends in (around.pair, around.positional):
-            closes = not follows(ATTACHED, buffer, at)
+            closes = not follows(ATTACHED, buffer, at)  # never None: what has closed it tells whether this is a key
         over = around.over_pair if odd else around.over if self._inner and self._open > 0 else None
         if closes and over is not None and ends in (around.pair, around.positional):
             closes = follows(over, buffer, at)
