@@ -1566,6 +1566,24 @@ def test_a_value_is_held_up_to_a_length_of_its_own():
     assert [call.arguments for call in calls_in_pieces(text)] == [{"a": "x" * 3000, "b": [1] * 600}]
 
 
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in dialects()])
+def test_no_value_is_made_of_two_strings_and_a_missing_comma_is_supplied(dialect):
+    text = render_call("f", {"q": "Oslo", "n": 2}, dialect)
+    if '"Oslo"' not in text:
+        assert parse(text, dialects=dialect).calls[0].arguments["q"] == "Oslo"  # its strings have no such quotes
+        return
+    for between in ("or", "-", "||", "if x else"):
+        two = text.replace('"Oslo"', f'"Oslo" {between} "Rome"')
+        assert not parse(two, dialects=dialect).calls
+        assert "unexpected-text" in {problem.code for problem in parse(two, dialects=dialect).problems}
+        check_chunking(two, dialects=dialect)
+    lacking = text.replace('"Oslo",', '"Oslo"').replace('"n"', "n")
+    check_chunking(lacking, dialects=dialect)
+    (call,) = parse(lacking, dialects=dialect).calls
+    assert call.arguments == {"q": "Oslo", "n": 2}
+    assert "missing-comma" in {repair.code for repair in call.repairs}
+
+
 @pytest.mark.parametrize(("begin", "end"), [("/*", "*/"), ("//", "\n"), ("#", "\n")])
 def test_a_comment_may_be_so_long_and_no_longer(begin, end):
     for size in (990, 1000):
