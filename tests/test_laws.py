@@ -1506,7 +1506,7 @@ def test_a_negative_look_ahead_in_a_run_is_seen_to_give_up_too_soon():
     assert any(given_up_too_soon(r"(?:[ab]|(?!,\n?b:),)++\n?(?=,\n?b:)", seed) for seed in range(200))
 
 
-@given(st.lists(st.sampled_from(every_pattern()), min_size=2, max_size=8), st.data())
+@given(st.lists(st.sampled_from(every_pattern()), min_size=2, max_size=30), st.data())
 @settings(max_examples=settings.default.max_examples * 3)
 def test_merged_patterns_match_where_one_of_them_does(together, data):
     pattern = data.draw(st.sampled_from([*together, *every_pattern()]))
@@ -1521,7 +1521,7 @@ ODD_PATTERNS = (
     "", "a?", "ab", "a(?:b|cd)?e", "(?>ab|a)b", "(?i:Toy)a", "(?i:sun)b", "[^a]b", "[a-c]\\d", "(?!ab)a", "(?=ab)a",
     ".b", "a{0,2}b", "(?:a|b){0,2}c", "a*?b", "a*+b", "(?:|a)b", r"\r?\n<", "(?:(?:ab)?)c",
     "(?:a|[ab]e)*d", "(?:[ab]e|a)*+d", "(?:a|[ab]e){2}d", "(?!a(?!b))ab", "(?:(?:a|b)+|d)*+e", "(t)o", "(?P<g>ab|c)d",
-    "a{0}b",
+    "a{0}b", "(?:){0,2}ab", "(?:ab){1,3}c", "[a-c]{2,}d", "(?:b[cd]|T)o{1,2}y", "(?i:t1)", "(?:(?=a)|d)b",
 )  # fmt: skip
 
 
@@ -1529,6 +1529,23 @@ ODD_PATTERNS = (
 @settings(max_examples=settings.default.max_examples * 10)
 def test_merged_patterns_of_every_kind_match_where_one_of_them_does(together, text):
     assert (re.match(merged(together), text) is not None) == any(re.match(one, text) for one in together)
+
+
+@given(
+    st.lists(st.sampled_from([text for text in ODD_PATTERNS if text]), unique=True, min_size=12),
+    st.text("abcdetToysSuUn1<\r\n\u017f", max_size=5),
+)
+@settings(max_examples=settings.default.max_examples * 10)
+def test_what_tells_many_patterns_apart_passes_all_that_one_of_them_matches(together, text):
+    behind = [f"x{pattern}" for pattern in together]
+    assert (re.match(merged(behind), f"x{text}") is not None) == any(re.match(one, f"x{text}") for one in behind)
+
+
+def test_many_patterns_are_told_apart_by_more_than_one_character():
+    many = [f"<{char}b(?i:c)x" for char in "abcdefghi"]
+    assert "(?=(?:ab(?:C|c)|bb(?:C|c)|" in merged(many)
+    assert re.match(merged(many), "<abCx")
+    assert not re.match(merged(many), "<adcx")
 
 
 @pytest.mark.parametrize("pattern", [text for text in ODD_PATTERNS if "*?" not in text])  # where `regex` errs: "a1"

@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 from callmark.dialects.parsed import member_source, one_character, tree
 
+_MANY = 4  # ways: where more part, a look at their first characters costs less than to try each
+_TOLD_BY = 3  # of these: `<p>` and `<|x` are soon told from what begins markers
+_FEW = 8  # members of a set that stand for themselves
 _SUFFIX = {sre.MAX_REPEAT: "", sre.MIN_REPEAT: "?", sre.POSSESSIVE_REPEAT: "+"}
 
 
@@ -54,8 +57,9 @@ def unfinished(pattern: str) -> str:
 def merged(patterns: Sequence[str]) -> str:
     r"""Return one pattern that matches where any of `patterns` does: what they have in common is tried once.
 
-    Where they part, a look at the next character tells whether any of them can go on. Where each begins with a literal,
-    `re` searches for the set of these. Groups lose their names. Raises UnsupportedPatternError as `unfinished` does.
+    Where they part, a look at the next character tells whether any of them can go on; where many do, at the next few.
+    Where each begins with a literal, `re` searches for the set of these. Groups lose their names. Raises
+    UnsupportedPatternError as `unfinished` does.
 
     >>> merged(["<a>x", "<a>[yz]", "<b>"])
     '<(?=[ab])(?:a>(?=[xyz])(?:x|[yz])|b>)'
@@ -190,7 +194,63 @@ def _merged(sequences: list[list[Any]], *, guarded: bool = True) -> str:
     first = None
     if guarded or any(items[0][0] is not sre.LITERAL for items in sequences):
         first = _united([_first(items) for items in sequences])
-    return f"(?:{source})" if first is None else f"(?=[{''.join(first)}])(?:{source})"
+    if first is None:
+        return f"(?:{source})"
+    looks = f"(?=[{''.join(first)}])"
+    if len(groups) > _MANY:
+        begins = {text for items in sequences for text in _begins(items, _TOLD_BY)}
+        looks += f"(?={_any_of(begins)})"
+    return f"{looks}(?:{source})"
+
+
+def _any_of(texts: set[str]) -> str:
+    """Return a pattern that matches where any of `texts` begins."""
+    if "" in texts:
+        return ""
+    behind: dict[str, set[str]] = {}
+    for text in sorted(texts):
+        behind.setdefault(text[0], set()).add(text[1:])
+    ways = [re.escape(char) + _any_of(rests) for char, rests in behind.items()]
+    return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"
+
+
+def _begins(items: list[Any], most: int) -> set[str]:
+    """Return texts such that every match of `items` begins with one of them, of `most` characters where they are known.
+    """
+    if not items or not most:
+        return {""}
+    (op, value), rest = items[0], items[1:]
+    if op is sre.LITERAL:
+        return {chr(value) + text for text in _begins(rest, most - 1)}
+    if op is sre.IN and len(value) <= _FEW and all(kind is sre.LITERAL for kind, _ in value):
+        behind = _begins(rest, most - 1)
+        return {chr(code) + text for _, code in value for text in behind}
+    if op in _SUFFIX:
+        least, times, sub = value
+        more = rest
+        if times > 1:  # what stands behind it is known where each time takes a character
+            takes = len(sub) > 0 and one_character(*sub[0]) is not None
+            more = [(op, (max(0, least - 1), times - 1, sub)), *rest] if takes else []
+        texts = _begins([*sub, *more], most)
+        return texts | _begins(rest, most) if least == 0 else texts
+    if op is sre.SUBPATTERN and value[1]:
+        return {both for text in _begins(list(value[3]), most) for both in _in_both_cases(text)}
+    if op is sre.SUBPATTERN:
+        return _begins([*value[3], *rest], most)
+    if op is sre.BRANCH:
+        return {text for branch in value[1] for text in _begins([*branch, *rest], most)}
+    return _begins(rest, most) if op in (sre.ASSERT, sre.ASSERT_NOT) else {""}
+
+
+def _in_both_cases(text: str) -> list[str]:
+    """Return the texts that `text` matches whatever the case of its letters, up to what has more to it than two."""
+    texts = [""]
+    for char in text:
+        both = _of_both_cases({char: None})
+        if both is None:
+            break
+        texts = [before + case for before in texts for case in both]
+    return texts
 
 
 def _grouped(sequences: list[list[Any]]) -> dict[str, list[list[Any]]]:
