@@ -31,7 +31,7 @@ LINE_LIMIT: Final = 256
 
 _ITEMS: Final = r"[ \t]{0,64}+(?:(?:[-+*]|[0-9]{1,9}+[.)])[ \t]{1,16}+){0,8}+"  # indented, behind marks of list items
 FENCE = re.compile(rf"(?P<before>{_ITEMS})(?P<run>`{{3,}}+|~{{3,}}+)")
-FENCE_LINE = re.compile(rf"^{_ITEMS}(?:```|~~~).*+", re.MULTILINE)
+FENCE_LINE = re.compile(rf"\n(?P<line>{_ITEMS}(?:```|~~~).*+)")  # with the line break before it: `re` skips to that
 QUOTE = re.compile(rf"{_ITEMS}>")
 
 TOKEN: Final = re.compile(r"<[|｜]|\[[A-Z_]{4,32}+\]")

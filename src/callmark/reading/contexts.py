@@ -248,13 +248,14 @@ class Contexts:
         return ("`" in text and has_long_run(text)) or ("~" in text and "~~~" in text)
 
     def _read_lines(self, text: str, at: int, end: int) -> None:
-        """Read whole lines: only those that look like a fence matter, but in one that is indented as in a list."""
+        """Read whole lines behind another: only those like a fence matter, but in a fence indented as in lists."""
         if text.find("```", at, end) >= 0 or text.find("~~~", at, end) >= 0:
-            for line in FENCE_LINE.finditer(text, at, end) if not self._by_lines else ():
-                self._line = line[0][:LINE_LIMIT]
-                self._runs = len(_RUN.findall(line[0]))
+            for found in FENCE_LINE.finditer(text, at - 1, end) if not self._by_lines else ():
+                line = found["line"]
+                self._line = line[:LINE_LIMIT]
+                self._runs = len(_RUN.findall(line))
                 self._end_line()
-                at = line.end() + 1
+                at = found.end() + 1
                 if self._by_lines:
                     break
         if self._by_lines:
