@@ -72,7 +72,7 @@ from callmark.reading import entries, fast, scanner
 from callmark.reading.diagnosis import message_parts
 from callmark.reading.grammar import load
 from callmark.reading.lookahead import lookahead
-from callmark.reading.matching import HOLD_LIMIT, AnyOf, Pattern, begins, prefix
+from callmark.reading.matching import HOLD_LIMIT, AnyOf, Begun, Pattern, begins, prefix
 from callmark.reading.pairs import BARE_VALUE, PAIR_HOLD, WORD_WAITS
 from callmark.reading.patterns import patterns, section
 from callmark.reading.raw_values import plain_value
@@ -1711,6 +1711,20 @@ def test_prefixes_are_seen():
 def test_patterns_that_cannot_be_merged_are_tried_one_after_the_other():
     either = AnyOf([r"(?P<name>a)(?<=a)b", "c"])
     assert [either.match(text, 0) is not None for text in ("ab", "c", "b")] == [True, True, False]
+
+
+def test_where_it_is_not_known_how_patterns_begin_each_place_is_near():
+    near = Begun("<", [Pattern("<tool>"), Pattern("<(?:|a)b"), Pattern("<[^x]")])
+    assert near.text == "<"
+    assert Begun("<", [Pattern("<tool>"), Pattern(r"<(?<!x)")]).text == "<"
+    assert Begun("<", [Pattern("<tool>"), Pattern("[<>]ab*c")]).text == "<(?=[at])(?=(?:a(?:b(?:b|c)|c)|too))"
+
+
+@given(st.lists(st.sampled_from(every_pattern()), min_size=1, max_size=40), st.data())
+def test_what_is_near_passes_all_that_begins(patterns, data):
+    text = data.draw(st.from_regex(backtracking(data.draw(st.sampled_from(patterns)))))
+    assume(any(re.match(one, text) is not None for one in patterns) and text)
+    assert Begun(text[0], [Pattern(one) for one in patterns]).match(text, 0) is not None
 
 
 # The laws can fail: what a parser that breaks one of them is told.

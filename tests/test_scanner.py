@@ -49,6 +49,14 @@ def entries(plan: scanner.Plan, text: str, *, final: bool = True) -> list[tuple[
     return found
 
 
+def tried(plan: scanner.Plan, text: str) -> list[tuple[int, str, tuple[int, int]]]:
+    """The same, by trying every entry everywhere."""
+    places = [(at, plan.entries.get(char, ())) for at, char in enumerate(text)]
+    all_of = [[(at, it, it.pattern.match(text, at)) for it in found if not it.text_start] for at, found in places]
+    first = [next((it for it in found if it[2] is not None), None) for found in all_of]
+    return [(it[0], it[1].kind, it[2].span()) for it in first if it is not None and it[2] is not None]
+
+
 def test_it_goes_from_sign_to_sign_only_where_it_is_compiled_and_they_are_few():
     hopped = [{sign.char for sign in plan.signs if sign.hops is not None} for plan in PLANS]
     assert hopped[0] == set()
@@ -62,6 +70,7 @@ def test_hops_find_what_searching_finds_in_each_case():
         text = case["input"]
         for again in (text, text[:-1], f"{text} a < b [1] <p> [ ] {text}"):
             assert entries(PLANS[1], again) == entries(PLANS[1], again, final=False) == entries(PLANS[0], again)
+        assert entries(PLANS[0], text) == tried(PLANS[0], text)
 
 
 @given(hostile_texts)
@@ -78,6 +87,17 @@ def test_hops_give_way_to_searching_where_much_only_looks_like_an_entry():
     with patch.object(Hops, "next", autospec=True, side_effect=Hops.next) as hop:
         assert entries(PLANS[1], text) == entries(PLANS[0], text) != []
     assert 4 <= hop.call_count < 20
+
+
+def test_a_new_plan_tries_entries_one_by_one_before_it_makes_one_pattern_of_all():
+    rows = tuple(dialects())
+    plan = planned(rows, compiled=False)
+    text = '<p> a < b <tool_call>{"name": "f", "arguments": {}}</tool_call> <tool> <think>\n'
+    assert entries(plan, text) == tried(plan, text)
+    [sign] = [it for it in plan.signs if it.char == "<"]
+    assert "text" not in vars(sign.start)
+    assert entries(plan, text * 50) == tried(plan, text * 50)
+    assert "text" in vars(sign.start)
 
 
 def test_a_process_searches_before_it_learns_to_hop():

@@ -10,7 +10,7 @@ where `regex`, which can answer it too with `partial=True`, takes 2; a property 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from re import _constants as sre  # the tree has no public API; a property pins what is used
 from typing import Any, NamedTuple
 
@@ -109,6 +109,20 @@ def literals(pattern: str, gap: str = "") -> list[str]:
         return [""]
 
 
+def openings(pattern: str, most: int) -> set[str]:
+    r"""Return texts with one of which every match of `pattern` begins, of `most` characters where these are known.
+
+    Unlike `literals` it goes on with the members of a set, behind what may be missing, and with letters of both cases.
+
+    >>> sorted(openings(r"<[ab]c", 3)), sorted(openings(r"<[ ]*+(?i:d)", 3))
+    (['<ac', '<bc'], ['<  ', '< D', '< d', '<D', '<d'])
+    """
+    try:
+        return _begins(list(tree(pattern)), most)
+    except re.error:
+        return {""}
+
+
 def first_characters(pattern: str) -> frozenset[str] | None:
     r"""Return the characters with which a match of `pattern` may begin; None where that is not certain.
 
@@ -199,18 +213,22 @@ def _merged(sequences: list[list[Any]], *, guarded: bool = True) -> str:
     looks = f"(?=[{''.join(first)}])"
     if len(groups) > _MANY:
         begins = {text for items in sequences for text in _begins(items, _TOLD_BY)}
-        looks += f"(?={_any_of(begins)})"
+        looks += f"(?={any_of(begins)})"
     return f"{looks}(?:{source})"
 
 
-def _any_of(texts: set[str]) -> str:
-    """Return a pattern that matches where any of `texts` begins."""
+def any_of(texts: Collection[str]) -> str:
+    """Return a pattern that matches where any of `texts` begins.
+
+    >>> any_of({"<a", "<bc", "<bd"})
+    '<(?:a|b(?:c|d))'
+    """
     if "" in texts:
         return ""
     behind: dict[str, set[str]] = {}
     for text in sorted(texts):
         behind.setdefault(text[0], set()).add(text[1:])
-    ways = [re.escape(char) + _any_of(rests) for char, rests in behind.items()]
+    ways = [re.escape(char) + any_of(rests) for char, rests in behind.items()]
     return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"
 
 

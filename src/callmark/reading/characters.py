@@ -20,7 +20,8 @@ _MAYBE: Final = 2
 _ROWS: Final = 3  # and what is more
 PATIENCE: Final = 262_144
 """Characters that are searched by `re` first: to learn what stands behind signs takes as long as some megabytes."""
-_LOOKED_AT: Final = 4  # characters, the sign among them: few of what is no entry look like one so far
+LOOKED_AT: Final = 4
+"""Characters that tell most places where no entry can begin, the sign among them."""
 _REMEMBERED_ROWS: Final = 32  # texts of ASCII that entries begin with; behind any other one all may be one
 _REMEMBERED: Final = 1024  # texts with other characters; any more may be one
 
@@ -147,10 +148,10 @@ class Hops:
 
     def _may_begin_at(self, buffer: str, index: int) -> bool:
         known = _ROWS
-        for place in range(index + 1, min(index + _LOOKED_AT, len(buffer))):
+        for place in range(index + 1, min(index + LOOKED_AT, len(buffer))):
             code = ord(buffer[place])
             if code >= 128:
-                return self._in_other(buffer[index : index + _LOOKED_AT])
+                return self._in_other(buffer[index : index + LOOKED_AT])
             row = known - _ROWS
             known = self._rows[row][code]
             if known == _UNKNOWN:
@@ -162,7 +163,7 @@ class Hops:
     def _learn(self, row: int, text: str) -> int:
         if not self._may_begin(text):
             known = _NEVER
-        elif len(text) == _LOOKED_AT or len(self._rows) == _REMEMBERED_ROWS:
+        elif len(text) == LOOKED_AT or len(self._rows) == _REMEMBERED_ROWS:
             known = _MAYBE
         else:
             known = _ROWS + len(self._rows)

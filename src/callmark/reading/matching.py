@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from callmark.dialects.notation import anonymous, for_regex, is_alternatives
 from callmark.dialects.prefixes import (
     UnsupportedPatternError,
+    any_of,
     first_characters,
     literals,
     merged,
+    openings,
     unfinished,
 )
+from callmark.reading.characters import LOOKED_AT
 
 if TYPE_CHECKING:
     import regex
@@ -193,3 +196,25 @@ class AnyOf(Pattern):
             return merged(self._texts)
         except (UnsupportedPatternError, re.error):
             return "|".join(map(anonymous, self._texts))
+
+
+class Begun(Pattern):
+    """The pattern that matches where one of `patterns` may begin with a character, as the next few tell."""
+
+    def __init__(self, char: str, patterns: Sequence[Pattern]) -> None:
+        """Take the character and the patterns."""
+        self._char = char
+        self._patterns = patterns
+
+    @cached_property
+    def text(self) -> str:  # type: ignore[override]  # made late
+        """The pattern."""
+        begins: set[str] = set()
+        for pattern in self._patterns:
+            texts = pattern.openings
+            begins.update(texts if min(map(len, texts)) >= LOOKED_AT else openings(pattern.text, LOOKED_AT))
+        behind = {text[1:LOOKED_AT] for text in begins if text.startswith(self._char)}
+        if "" in begins or "" in behind:
+            return re.escape(self._char)
+        seconds = "".join(map(re.escape, sorted({text[0] for text in behind})))
+        return f"{re.escape(self._char)}(?=[{seconds}])(?={any_of(behind)})"

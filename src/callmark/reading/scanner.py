@@ -5,8 +5,9 @@ begin (openers of sections, heads of calls), and the reasoning tags. Entries are
 first that matches decides, which is how `<tool_call>` can belong to several dialects.
 
 Speed: for each character with which an entry may begin there is one pattern that begins with that very literal, so that
-`re` skips to it, several times faster than to a character class or to a leading alternation. The compiled engine goes
-from one such character to the next by itself (`characters.Hops`), and lets `re` look only where an entry can begin.
+`re` skips to it, several times faster than to a character class or to a leading alternation; it looks at a few
+characters behind that, which nearly always tell. The compiled engine goes from one such character to the next by itself
+(`characters.Hops`). Only where an entry can begin is one tried after the other.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from typing import Final
 from callmark.dialects import Dialect, Form, is_ours, select, unregistered
 from callmark.dialects.fences import BYTE_ORDER_MARK, QUOTING_TAG
 from callmark.dialects.thoughts import THOUGHT_TAGS, kinds_of_thoughts
-from callmark.reading.characters import COMPILED, Hops, short
+from callmark.reading.characters import COMPILED, LOOKED_AT, Hops, short
 from callmark.reading.entries import Entry, check_row, lead_form, tag_form
-from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Pattern, Remembered
+from callmark.reading.matching import HOLD_LIMIT, REMEMBERED_LENGTH, AnyOf, Begun, Pattern, Remembered
 from callmark.reading.options import Tolerance
 from callmark.reading.patterns import patterns, section
 
 _NOWHERE: Final = 1 << 61  # behind every text; to compare what takes more bits costs the compiled engine a call
-_MISSES: Final = 4  # places that only looked like an entry: where there are so many, `re` passes them by sooner
+_MISSES: Final = 4  # places that only looked like an entry: where there are so many, one pattern passes them by sooner
+_PATIENCE: Final = 32  # times that such places are looked for before that pattern is made, which takes long
 TOLD_BY: Final = 8  # characters by which entries are told apart: `<tool_ca` leaves a few
 
 _REASONING: Final = Dialect(
@@ -126,6 +128,7 @@ class Plan:
                 char,
                 begun[char][0],
                 start,
+                Begun(char, [entry.pattern for entry in begun[char]]),
                 self.entries_at,
                 Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None,
             )
@@ -269,30 +272,39 @@ class _Sign:
 
     entry       the first of them
     start       matches where any of them does
+    near        matches where one of them may begin, as a few characters tell
     entries_at  as that of the plan
-    hops        passes by the places where none can begin; None where `start` is searched for
+    hops        passes by the places where none can begin, sooner than `near`; None where it does not pay
     """
 
-    __slots__ = ("char", "entries_at", "entry", "hops", "start")
+    __slots__ = ("_patience", "char", "entries_at", "entry", "hops", "near", "start")
 
     def __init__(
         self,
         char: str,
         entry: Entry,
         start: Pattern,
+        near: Pattern,
         entries_at: Callable[[str], list[Entry]],
         hops: Hops | None,
     ) -> None:
         self.char = char
         self.entry = entry
         self.start = start
+        self.near = near
         self.entries_at = entries_at
         self.hops = hops
+        self._patience = _PATIENCE
+
+    def is_new(self) -> bool:
+        """Return whether entries are still tried one by one, where a few characters look like one."""
+        self._patience -= 1
+        return self._patience >= 0
 
 
 class _Cursor:
     """The next entry that begins with one character: its index, and its match if it is the first of the plan, or if the
-    text is `final` and it was looked for by hops. Else one before it may still match with more text.
+    text is `final` and it was tried by itself. Else one before it may still match with more text.
 
     Before `clear` there is none from where it was last looked for: it does not search beyond the entries of others.
     `_often`: whether the last one was at the first place, as where calls stand close together.
@@ -315,25 +327,49 @@ class _Cursor:
         """Find it between the indexes `at` and `end`; `end` for none."""
         place = buffer.find(self._char, at, end)
         if place >= 0:
-            hops = self._sign.hops
-            if hops is not None:
-                self.entry = self._sign.entry
-            searches = hops is None or hops.waits(end - place)
-            if searches or self._often:
+            self.entry = self._sign.entry
+            if self._often:
                 self.match = match = self._first(buffer, place)
                 if match is not None:
                     self.index = place
                     return place
-            if hops is None or searches:
-                index = self._search(buffer, place, end)
-            else:
-                index = self._hop(hops, buffer, place, end)
+            index = self._from(buffer, place, end)
             if index < end:
                 self._often = index == place and self.match is not None and self.entry is self._sign.entry
                 self.index = index
                 return index
         self.clear = end
         return end
+
+    def _from(self, buffer: str, at: int, end: int) -> int:
+        """Find it between an index where the character stands and another; the second for none."""
+        hops = self._sign.hops
+        if hops is not None and hops.waits(end - at):
+            hops = None
+        index = self._near(buffer, at, end) if hops is None else hops.next(buffer, at, end)
+        tries = _MISSES if hops is not None or self._sign.is_new() else 0
+        while index >= 0:
+            self.match = match = self._first(buffer, index)
+            if match is not None:
+                return index
+            if tries == 0:
+                return self._search(buffer, index, end)
+            tries -= 1
+            other = _first(self._sign.entries_at(buffer[index : index + TOLD_BY]), buffer, index, final=True)
+            if other is not None and not other[0].text_start:
+                if self._final:
+                    self.entry, self.match = other
+                return index
+            if hops is None:
+                index = self._near(buffer, index + 1, end)
+            else:
+                index = hops.next(buffer, buffer.find(self._char, index + 1, end), end)
+        return end
+
+    def _near(self, buffer: str, at: int, end: int) -> int:
+        """Return the next index, before another, where an entry may begin as a few characters tell; -1 for none."""
+        found = self._sign.near.search(buffer, at, end + LOOKED_AT)
+        return -1 if found is None or found.start() >= end else found.start()
 
     def _search(self, buffer: str, at: int, end: int) -> int:
         found = self._sign.start.search(buffer, at, end + HOLD_LIMIT)
@@ -342,28 +378,8 @@ class _Cursor:
         if found is None:
             return end
         index = found.start()
-        if index > at:
-            self.match = self._first(buffer, index)
+        self.match = self._first(buffer, index)
         return index
-
-    def _hop(self, hops: Hops, buffer: str, at: int, end: int) -> int:
-        """Find it between an index where the character stands and another; the second for none."""
-        index = hops.next(buffer, at, end)
-        misses = 0
-        while index >= 0:
-            self.match = match = self._first(buffer, index)
-            if match is not None:
-                return index
-            other = _first(self._sign.entries_at(buffer[index : index + TOLD_BY]), buffer, index, final=True)
-            if other is not None and not other[0].text_start:
-                if self._final:
-                    self.entry, self.match = other
-                return index
-            misses += 1
-            if misses == _MISSES:
-                return self._search(buffer, index, end)
-            index = hops.next(buffer, buffer.find(self._char, index + 1, end), end)
-        return end
 
 
 class Search:
