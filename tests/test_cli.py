@@ -922,6 +922,36 @@ def test_a_terminal_never_obeys_the_model(tmp_path: Path) -> None:
     assert "[red]x[/] :smile:" in bare
 
 
+@pytest.mark.parametrize(
+    "command", [["parse", "--json"], ["convert", "--to", "hermes"], ["render"], ["prompt"], ["lint"]]
+)
+def test_a_terminal_obeys_nothing_that_another_command_prints(tmp_path: Path, command: list[str]) -> None:
+    nasty = "\x1b]0;x\x07\x9b31m\u202e\u200f\u2028\x7f"
+    path = tmp_path / "nasty"
+    path.write_text(
+        json.dumps([{"name": "f", "arguments": {nasty: nasty}, "parameters": {"properties": {nasty: {}}}}])
+        if command[0] in ("render", "prompt", "lint")
+        else f"{nasty} [CALL: f({{'k': '{nasty}'}})]\n"
+    )
+    _, output = run_on_terminal(*command, path)
+    assert not re.findall(r"[^\n\t -~\xa0-\u200d\u2010-\u2027\u202f-\u2065\u206a-\U0010ffff]", output)
+    assert r"\u202e" in output
+    if "--json" in command:
+        assert source_of(output.encode()) == path.read_text()
+
+
+def test_a_terminal_gets_the_lines_of_a_text_as_lines(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("a\r\n[CALL: f()]\r\n", newline="")
+    _, output = run_on_terminal("convert", "--to", "call", path)
+    assert output == "a\n[CALL: f({})]\n"
+
+
+def test_what_failed_is_told_without_what_a_terminal_obeys(tmp_path: Path) -> None:
+    told = run("parse", tmp_path / "\x1b[31m\x9b").stderr
+    assert told == f"Error: {tmp_path}/\\u001b[31m\\u009b: No such file or directory\n"
+
+
 def test_values_are_shown_by_their_kind(tmp_path: Path) -> None:
     path = tmp_path / "values.txt"
     long = {"few": [1, 2], "numbers": list(range(40))}

@@ -11,21 +11,18 @@ from collections.abc import Callable
 from typing import Final
 
 from callmark.events import Call, Malformed, Notice, Text
-from callmark.reading.diagnosis import REORDERING
+from callmark.reading.diagnosis import ESCAPES
 from callmark.running.session import SessionEvent, Step
 from callmark.tools.results import Result
 
 Style = Callable[[str, str], str]  # a text and a colour's name; returns the text with what makes it that colour
-_UNSAFE: Final = {
-    code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), *REORDERING) if chr(code) not in "\n\t"
-}
 _RAN: Final = ("timeout", "cancelled", "tool-error", "unserialisable", "outcome-unknown")  # the body, or it may have
 _CUT: Final = 400  # characters of a result that are shown
 
 
 def safe(text: str) -> str:
     """Return `text` with what a terminal would obey as escapes; line breaks and tabs stay."""
-    return text.translate(_UNSAFE)
+    return text.translate(ESCAPES)
 
 
 class Watching:

@@ -6,11 +6,14 @@
   of the model: it is dropped (kept, it would hide a code fence on the first line).
   Line ends stay as they are. Offsets count what is left.
 - Output is UTF-8, for bytes: text that `sys.stdout` could not write would otherwise be its error, not ours.
+- What models and files say never reaches a terminal as it is: what it would obey, and what reorders a line, is shown as
+  escapes, which JSON has too. `callmark.display` shows such characters as pictures.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import signal
@@ -37,6 +40,10 @@ class Failure(click.ClickException):
     """Misuse, or an input or output that fails: the message goes to standard error."""
 
     exit_code = 2
+
+    def format_message(self) -> str:
+        """Return the message for a terminal: names of files and tools may hold anything."""
+        return _harmless(super().format_message())
 
 
 class Lost(Failure):
@@ -128,15 +135,31 @@ def _lost(source: BinaryIO, path: str) -> str:
     return "replaced or removed"
 
 
-def standard_output() -> BinaryIO:
-    """Open standard output for bytes."""
-    return open_named(1, "wb")
+class _Terminal(io.BufferedWriter):
+    """A terminal, to which whole characters are written at once."""
+
+    def write(self, data: Any) -> int:
+        """Write what is harmless of UTF-8, with escapes in the place of the rest."""
+        super().write(_harmless(data.decode()).encode())
+        return len(data)
+
+
+def _harmless(text: str) -> str:
+    from callmark.reading.diagnosis import ESCAPES
+
+    return text.replace("\r\n", "\n").translate(ESCAPES)
+
+
+def standard_output(*, styled: bool = False) -> BinaryIO:
+    """Open standard output for bytes. Where they are `styled`, with colours, they are harmless already."""
+    output = open_named(1, "wb")
+    return output if styled else _for_people(output)
 
 
 @contextmanager
 def lone_output() -> Iterator[BinaryIO]:
     """Open standard output for one writer: what anybody else prints meanwhile, tools, say, goes to standard error."""
-    with standard_output() as output, open(os.dup(output.fileno()), "wb") as own:
+    with standard_output(styled=True) as output, _for_people(open(os.dup(output.fileno()), "wb")) as own:
         try:
             with suppress(OSError):  # where there is none, what they print stays with the rest
                 os.dup2(2, output.fileno())
@@ -144,6 +167,10 @@ def lone_output() -> Iterator[BinaryIO]:
         finally:
             sys.stdout.flush()
             os.dup2(own.fileno(), output.fileno())
+
+
+def _for_people(output: BinaryIO) -> BinaryIO:
+    return _Terminal(cast(io.BufferedWriter, output).detach()) if output.isatty() else output
 
 
 def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:

@@ -34,7 +34,7 @@ def demo(as_json: bool, seconds: float) -> None:
         click.echo(f"consent {approval.message}: yes", err=True)
         return True
 
-    with standard_output() as output:
+    with standard_output(styled=not as_json) as output:
         _watch(demonstration(asked), ScriptedModel(seconds), QUESTION, output, as_json)
 
 
@@ -102,7 +102,7 @@ def run(
         return yes or _confirmed(safe(what))
 
     with ExitStack() as opened:
-        output = opened.enter_context(lone_output() if as_json else standard_output())
+        output = opened.enter_context(lone_output() if as_json else standard_output(styled=True))
         observers = [] if audit is None else [opened.enter_context(AuditLog(audit))]
         executor = Executor(Registry(_tools_of(tools)), approve=asked, observers=observers)
         session = Session(executor, settings=settings, system=clean(system))  # a shell hands over any bytes

@@ -16,6 +16,10 @@ GRAMMAR_LIMIT = 4096
 
 REORDERING: Final = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 """Code points that whoever shows model text replaces: they end a line, or change the order in which it is shown."""
+ESCAPES: Final = {
+    code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), *REORDERING) if chr(code) not in "\n\t"
+}
+"""What stands for these, and for what a terminal obeys, where JSON may stand too; line breaks and tabs stay."""
 
 _SIGNS = frozenset(("unexpected-text", "unclosed-marker"))  # codes of which a grammar knows what should stand there
 _VALUES = frozenset(
