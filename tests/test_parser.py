@@ -929,6 +929,35 @@ def test_model_text_never_raises_where_a_dialect_has_no_sound_grammar(arrow, gra
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("@go f\na:\nend", r'expected ": ", found ":\n", 7 characters into the marker'),
+        ("@go f\r\na: 1\r\nend", 'expected "\n" or "\nend", found "\\r", 5 characters into the marker'),
+        ("@go f\nab=1\nend", 'expected ": ", found "=", 8 characters into the marker'),
+        ("@go f\na: 1\nen", 'expected "\n" or "\nend", found the end of the text, 13 characters into the marker'),
+    ],
+)
+def test_what_begins_like_what_is_expected_is_told_as_far_as_it_differs(tmp_path, text, said):
+    path = tmp_path / "go.lark"
+    path.write_text(GO, encoding="utf-8")
+    form = Form(head=r"@go[ ]{name}(?=\r?\n)", body="parameters", begins="@", tail=r"\nend",
+                parameter=r"\n(?P<key>[a-z]{1,9}+):[ ]", value_end=r"(?=\n)")  # fmt: skip
+    row = Dialect(name="go", title="@go", models="", source="", forms=(form,), grammar=str(path))
+    (problem,) = parse(text, dialects=row).problems
+    assert problem.message == said
+
+
+GO = r"""
+%import .heads (NAME)
+marker: call
+call: "@go " NAME parameter* "\nend"
+parameter: "\n" KEY ": " VALUE?
+KEY: /[a-z]{1,9}+/
+VALUE.1: /(?: [^\n\ud800-\udfff]++ | [\n](?![a-z]{1,9}+:[ ]|end|@go[ ]) )++/x
+"""
+
+
 def test_a_grammar_that_is_not_there_is_told_when_the_file_is_read(tmp_path):
     path = tmp_path / "arrow.toml"
     path.write_text(ARROW, encoding="utf-8")
@@ -1997,10 +2026,10 @@ def test_strict_reading_says_what_lenient_reading_would_have_mended_first(text, 
     [
         ('<invoke name="f"><parameter name="a"x>1</parameter></invoke>', ('">"', "x", 36)),
         ('<function name="f"><param name="a"]1</param></function>', ('">"', "]", 34)),
-        ("<tool_call>f<arg_key>a</arg_key><arg:value>1</arg_value></tool_call>", ('"<arg_value>"', "<", 32)),
+        ("<tool_call>f<arg_key>a</arg_key><arg:value>1</arg_value></tool_call>", ('"<arg_value>"', "<arg:", 32)),
         (
             '<cofl:tool_call id="0" name="f"><cofl:value name="k" Type="json">1</cofl:value></cofl:tool_call>',
-            ("' type=\"dict\">' or ' type=\"json\">' or ' type=\"list\">' or ' type=\"raw\">'", "a space", 52),
+            ("' type=\"dict\">' or ' type=\"json\">' or ' type=\"list\">' or ' type=\"raw\">'", " T", 52),
         ),
         (f'<function name="f"><param name="a"]{"x" * 4096}</param>', ("a parameter or the end of the call", "<", 19)),
     ],

@@ -34,6 +34,7 @@ NO_DEFINITION: Final = "arguments, not their definition"
 
 _WHOLE_TAG = "a parameter or "  # a reader takes what opens a value as a whole: where that is wrong, a grammar knows
 _FEW = 2  # keys that are named one by one
+_SIGN: Final = re.compile("\"[^\"]++\"|'[^']++'")
 _WORD = re.compile(r"\w{1,40}+")  # what is wrong is named as a whole, where it is one
 
 WANTED: Final[Mapping[str, str]] = {
@@ -136,8 +137,30 @@ def explain(
             expected = wanted
     if not found:
         return expected
-    named = found if " " in found or found == "more" else f"'{found}'" if '"' in found else f'"{found}"'
+    longer = "" if precise else _telling(expected, raw[at:])
+    if len(longer) > len(found) or (longer and found in _UNSEEN.values()):
+        named = _in_quotes("".join([repr(char)[1:-1] if char < " " else char for char in longer]))
+    else:
+        named = found if " " in found or found == "more" else _in_quotes(found)
     return f"expected {expected}, found {named}, {at} characters into the marker"
+
+
+def _telling(expected: str, rest: str) -> str:
+    r"""Return what tells the `rest` of a marker from the expected signs in quotes, where it begins as one of them.
+
+    >>> _telling('": " or "="', ":1"), _telling('"\n"', "\r\n"), _telling('"</a>"', "<b")
+    (':1', '\r', '<b')
+    """
+    shared = 0
+    for sign in _SIGN.findall(expected):
+        while shared < len(rest) and sign[1:-1].startswith(rest[: shared + 1]):
+            shared += 1
+    line = rest[:1] == "\r" and '"\n' in expected  # the other one, both of which are called a line break
+    return rest[: shared + 1] if line or shared else ""
+
+
+def _in_quotes(text: str) -> str:
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 def unclosed_string(at: int) -> str:
