@@ -42,8 +42,15 @@ Start: TypeAlias = Literal["marker", "call"]
 Place: TypeAlias = tuple[str | int, ...]
 """Where in arguments something stands: the keys, and numbers in lists, that lead there."""
 
-_IMPORT: Final = re.compile(r"^%import \.(\w+) \(([^)]*)\)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_IMPORT: Final = re.compile(r"^%import \.(\w+) \(([^)]*)\)[ \t]*$", re.MULTILINE)
 _OVERRIDE: Final = re.compile(r"^%override ([?!]*(\w+)[.0-9]*[ \t]*:)", re.MULTILINE)
+_HINTS: Final = {
+    "defined more than once": "; what an imported file defines is defined anew by %override",
+    r"zero-width.*\(\?x": r"; in a verbose pattern (/x) a line break stands in a class, [\n], and a blank too, [ ]",
+    "Unexpected input": r"; in a pattern a slash is written \/",
+    "at line": "; behind its own lines a file has those of what it imports, as `callmark grammar` prints them",
+}
+"""What to do, by a pattern in Lark's words, which do not say so."""
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")
 _ESCAPE: Final = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([0-9a-fA-F]{4})"  # a surrogate pair
@@ -475,10 +482,8 @@ def _compiled(dialect: Dialect, _edition: tuple[int, int]) -> Grammar:
         )
     except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
         reason = f": {error.__context__}" if isinstance(error.__context__, re.error) else ""  # lark leaves it out
-        raise DialectError(
-            f"{grammar_place(dialect)}: {error}{reason}; lines are those that `callmark grammar` prints, and "
-            "what an imported file defines is defined anew by %override"
-        ) from error
+        hints = [hint for words, hint in _HINTS.items() if re.search(words, str(error), re.DOTALL)]
+        raise DialectError(f"{grammar_place(dialect)}: {str(error).strip()}{reason}{''.join(hints)}") from error
     return Grammar(dialect, lark)
 
 
@@ -507,7 +512,7 @@ def flatten(dialect: Dialect) -> str:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise DialectError(f"{grammar_place(dialect, path)}: {error}") from error
-    flat = "\n".join(_IMPORT.sub("", text) for text in texts.values())
+    flat = "\n".join(_IMPORT.sub(lambda found: "\n" * found[0].count("\n"), text) for text in texts.values())
     for _, overridden in _OVERRIDE.findall(flat):
         flat = re.sub(rf"^[?!]*{overridden}[.0-9]*[ \t]*:.*(?:\n[ \t]+\S.*)*", "", flat, flags=re.MULTILINE)
     flat = _OVERRIDE.sub(r"\1", flat)
