@@ -2843,7 +2843,7 @@ ON_LINES = {"parameter": "\n{key} {type}>{value}"}
             {"call": "=> #{id} {name} {arguments}", "id": "{id}"},
             "begins with the form's head, found '=> # look ' before '{}'",
         ),
-        (TAGS, OWN | {"parameter": "<{key}>{value}</>"}, "that the form's `parameter` reads, found '<.*>'"),
+        (TAGS, OWN | {"parameter": "<{key}>{value}</>"}, "that the form's `parameter`, '.*', reads, found '<.*>'"),
         (TAGS | {"parameter": TAGS["parameter"].replace("null|", "")}, OWN, "reads, found '<null null>'"),
         (TAGS, OWN | {"parameter": "<{key} {type}>{value}<>"}, "that ends a value as `value_end` says, found '<>'"),
         (TAGS, OWN | {"parameter": "<{key} {type}>{value}</>;"}, "directly behind what .*, which is '</>', found ';"),

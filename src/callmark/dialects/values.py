@@ -222,7 +222,8 @@ def around_value(form: Form, writing: Writing, key: str, kind: str) -> tuple[str
     before = fill(head, named)
     found = re.fullmatch(f"({expand(form.parameter)})[\r\n]*+", before)
     if found is None and _BARE_KEY.fullmatch(key):
-        raise Unwritable(f"expected a template of parameters that the form's `parameter` reads, found {before!r:.80}")
+        wanted = f"a template of parameters that the form's `parameter`, {form.parameter!r:.160}, reads"
+        raise Unwritable(f"expected {wanted}, found {before!r:.80}")
     if found is None or found["key"] != shown:
         raise Unwritable(f"expected keys of 1 to 256 characters that the tag can hold, found {key!r:.80}")
     return before, found.end(1), fill(tail, named)
