@@ -901,7 +901,7 @@ def test_a_dialect_from_a_file_is_read_like_any_other(arrow, tmp_path):
         ('body = "json"', 'body = "yaml"', "yaml.*; `pydoc callmark.Dialect` and .* explain the fields"),
         ('body = "json"', 'body = "parameters"', "parameter: expected a pattern, as the body is"),
         ('title = "=> f {...}"', 'title = "=> f\\n{...}"', "dialect arrow: title: expected one line of text"),
-        ("=> {name} ", "=> ", "head: expected the abbreviation"),
+        ("=> {name} ", "=> ", "head: expected the abbreviation .*, as it stands before the arguments, found neither"),
         ("=> {name} ", "=> ({name} ", r"forms\[0\].head: no valid pattern"),
         ("=> {name} ", "=> {name}{blank}", r"head: expected \{.*, found \{blank\}"),
         ('body = "json"', 'body = "json"\nrepairs = ["missing-closer"]', "expected `repairs` in each of `variants`"),

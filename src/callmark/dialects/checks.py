@@ -149,7 +149,7 @@ def _check_heads(form: Form, where: str) -> None:
                 raise DialectError(f"{where}.{field}: {expected}, found {head!r:.80}")
         named = [any(group in head for group in ("{name}", "(?P<name>", NAMELESS)) for head in heads]
         if form.body != "envelope" and not all(named):
-            expected = "expected the abbreviation {name} or a group `name`"
+            expected = "expected the abbreviation {name} or a group `name`, as it stands before the arguments"
             raise DialectError(f"{where}.{field}: {expected}, found neither")
         if form.body == "envelope" and any(named):
             expected = "expected no name, as an envelope holds it"
