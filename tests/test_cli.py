@@ -950,6 +950,12 @@ def test_a_terminal_gets_the_lines_of_a_text_as_lines(tmp_path: Path) -> None:
 def test_what_failed_is_told_without_what_a_terminal_obeys(tmp_path: Path) -> None:
     told = run("parse", tmp_path / "\x1b[31m\x9b").stderr
     assert told == f"Error: {tmp_path}/\\u001b[31m\\u009b: No such file or directory\n"
+    path = tmp_path / "\x1b[31m"
+    path.write_text('[CALL: f({"a" 1})]')
+    assert run("explain", path).stdout.decode().startswith(f"{tmp_path}/␛[31m:1:15  malformed")
+    properties = {"\x1b": {"type": "string", "format": "x"}}
+    path.write_text(json.dumps([{"name": "f", "parameters": {"properties": properties}}]))
+    assert run("grammar", "--tools", path).stderr == "not enforced: f.\\u001b: format\n"
 
 
 def test_values_are_shown_by_their_kind(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ class Transcript:
         parts = [finding.kind, finding.code, finding.name, f"({finding.dialect})" if finding.dialect else ""]
         self._console.print(
             Line.assemble(
-                (f"{source}:{finding.line}:{finding.column}  ", "dim"),
+                (f"{source.translate(_IN_LINE)}:{finding.line}:{finding.column}  ", "dim"),
                 (" ".join(part for part in parts if part).translate(_IN_LINE), style),
             ),
             soft_wrap=True,

@@ -43,7 +43,7 @@ class Failure(click.ClickException):
 
     def format_message(self) -> str:
         """Return the message for a terminal: names of files and tools may hold anything."""
-        return _harmless(super().format_message())
+        return harmless(super().format_message())
 
 
 class Lost(Failure):
@@ -140,11 +140,12 @@ class _Terminal(io.BufferedWriter):
 
     def write(self, data: Any) -> int:
         """Write what is harmless of UTF-8, with escapes in the place of the rest."""
-        super().write(_harmless(data.decode()).encode())
+        super().write(harmless(data.decode()).encode())
         return len(data)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
+    """Return text for a terminal: line breaks as they are, and escapes for what it would obey."""
     from callmark.reading.diagnosis import ESCAPES
 
     return text.replace("\r\n", "\n").translate(ESCAPES)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from callmark.cli.files import Lost, chunks, load_tools, standard_output
+from callmark.cli.files import Lost, chunks, harmless, load_tools, standard_output
 from callmark.dialects import named_dialect
 from callmark.events import Call, Event, Text
 
@@ -272,7 +272,7 @@ def grammar(
             **bounds,
         )
         for note in exported.unenforced:
-            click.echo(f"not enforced: {note}", err=True)
+            click.echo(harmless(f"not enforced: {note}"), err=True)
         _print(exported.text)
 
 
