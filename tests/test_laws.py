@@ -1926,15 +1926,16 @@ def test_a_preview_may_end_anywhere(scripted, begun):
 @pytest.mark.parametrize(
     ("text", "events", "message"),
     [
-        ("[CALL: f()]", [text_at(0, "[CALL: f()]")], "call, a marker: expected .*name='f'.*, found .*Text"),
-        ("[CALL: f()]", [], "call, a marker: expected"),
-        ("[CALL: f()]", [called(), text_at(0, "x")], "call, a marker: expected"),
+        ("[CALL: f()]", [text_at(0, "[CALL: f()]")], r"call, a marker: .*, the call '\[.*, found the text '\[CALL"),
+        ("[CALL: f()]", [], "call, a marker: expected what .*, found nothing"),
+        ("[CALL: f()]", [called(), text_at(0, "x")], "call, a marker: .*, found the call .*, the text 'x'"),
+        ("[CALL: f()]", [START, broken()], r"call, a marker: .*, found .*, which is none \("),
         ("[CALL: f()]", [called(name="g")], "call, a marker: expected"),
         ("[CALL: f()]", [called(id="1")], "expected"),
         ("[CALL: f()]", [called(arguments={"a": 1})], "expected"),
         ("[CALL: f()]", [called(raw_arguments="{}")], "expected"),
         ("[CALL: f(a, b)]", [called("[CALL: f(a, b)]")], "expected Malformed, found"),
-        ("x", [called("[CALL: f(]")], "expected a member of call, found .* at 9"),
+        ("x", [called("[CALL: f(]")], "expected a member .*, found .*, which is read as a call: .* at 9"),
         ("x", [called(repairs=("any",))], "expected no repairs in strict reading"),
     ],
 )

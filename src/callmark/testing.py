@@ -423,9 +423,23 @@ def _check_read(law: str, text: str, expected: Sequence[GrammarCall], options: d
     if refused or any(call.duplicate_keys or call.bad_numbers or _holds_refused(call) for call in expected):
         return
     if rest or not same:
-        raise AssertionError(f"{law}: expected {expected!r}, found {events!r}\ntext: {text!r}")
+        wanted = ", ".join([f"the call {call.raw!r}" for call in expected])
+        told = ", ".join(filter(None, map(_said, events))) or "nothing"
+        raise AssertionError(f"{law}: expected what the grammar says, {wanted}, found {told}\ntext: {text!r}")
     for found, said in zip(calls, expected, strict=True):
         _check_meaning(law, found, said, Limits().nesting)
+
+
+def _said(event: Event) -> str:
+    match event:
+        case Call(raw=raw):
+            return f"the call {raw!r}"
+        case Malformed(raw=raw, message=message):
+            return f"{raw!r}, which is none ({message})"
+        case Text(text=text):
+            return f"the text {text!r}"
+        case _:
+            return ""
 
 
 def _holds_refused(said: GrammarCall) -> bool:
@@ -465,8 +479,8 @@ def _check_members(text: str, options: dict[str, Any]) -> None:
             (said,) = load(rows[event.dialect]).read(event.raw, "call")
         except Mismatch as mismatch:
             raise AssertionError(
-                f"{law}: expected a member of {event.dialect}, found {event.to_dict()}: "
-                f"{mismatch} at {mismatch.position}\ntext: {text!r}"
+                f"{law}: expected a member of the grammar of {event.dialect}, found {event.raw!r}, which is read as a "
+                f"call: {mismatch} at {mismatch.position}\ntext: {text!r}"
             ) from None
         _check_meaning(law, event, said, nesting, typed=options.get("tools") is not None)
 
