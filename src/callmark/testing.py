@@ -570,7 +570,7 @@ def check_neutral(
     """Check law 9: no call is read in the texts, each neutralized, alone and chained with what stands `between` them.
 
     between     texts of which the first stands before the first neutralized one, and so on; no marker begins in them,
-                but the first part of one may end them
+                but an opener or a head that is cut may end them (behind a whole head content is its arguments)
     dialects    those that are listened for beside the registered ones
     tools       the names of the tools that there are; default: every word of the texts
 
