@@ -1612,9 +1612,9 @@ def test_what_follows_a_line_break_is_told_where_it_is_certain(pattern, behind):
 
 @given(st.lists(st.sampled_from(ODD_PATTERNS), min_size=1), st.text("abcdetToysSuUn1<\r\n\u017f", max_size=5))
 @settings(max_examples=settings.default.max_examples * 5)
-def test_patterns_kept_apart_match_where_one_of_them_does(together, text):
+def test_patterns_kept_apart_match_where_one_of_them_does_behind_its_line_break(together, text):
     found = any(re.match(one, text) for one in apart(together))
-    assert found == any(re.match(one, text) for one in together)
+    assert found == any(re.match(one.removeprefix(r"\r?\n"), text) for one in together)
 
 
 def test_what_stands_for_one_character_is_the_same_in_source():
@@ -1668,7 +1668,7 @@ def test_whether_a_group_may_hold_a_sign_is_told(pattern, may):
     assert may_hold(pattern, "g", "<") == may
 
 
-ENDS = ("</p>(?=<p>)", "<f>", r"\r?\n<f>", "(?P<entity>&[a-z]{1,4}+;)", "</p>")
+ENDS = ("</p>(?=<p>)", "<f>", r"\r?\n<f>", r"\r?\n(?=<p>x)", "(?P<entity>&[a-z]{1,4}+;)", "</p>")
 _stretches = st.builds("".join, st.lists(st.sampled_from([*"<&\r\n;x", "</p>", "<p>", "<f>", "x" * 300]), max_size=12))
 
 
@@ -1680,6 +1680,19 @@ def test_a_stop_is_found_where_it_would_be_in_one_pass(before, gap, behind):
     for at in range(min(len(text), 40)):
         found, expected = stop.search(text, at), re.compile("|".join(ENDS)).search(text, at)
         assert (found and (found.span(), found.lastgroup)) == (expected and (expected.span(), expected.lastgroup))
+
+
+@pytest.mark.parametrize("at", [0, 2006, 2007, 2008])
+def test_a_stop_that_begins_with_a_line_break_is_found_by_what_stands_behind_it(at):
+    ends = [r"\r?\n(?=<f>)", "<p>"]
+    text = "-" * 2000 + "\n<><f>\r\n<f>" + "-" * 600 + "<f><p>"
+    found, expected = Stop(ends, r"<\r\n").search(text, at), re.compile("|".join(ends)).search(text, at)
+    assert found.span() == expected.span()
+
+
+@pytest.mark.parametrize("pattern", [r"\r>", r"\n[^a]", r"\n(?!a)b", r"\n\n<", r"\n"])
+def test_a_line_break_before_no_literal_is_not_left_out(pattern):
+    assert re.match(r"\\[\r\n]", apart([pattern])[0])
 
 
 def test_a_stop_of_a_pattern_that_cannot_be_taken_apart_is_searched_as_it_is():

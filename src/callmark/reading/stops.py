@@ -127,15 +127,34 @@ class Stop:
             self._apart = self._each_apart()
         size = len(buffer)
         end = at
-        while end < size:
+        first = None
+        while end < size and first is None:
             # None is searched for far beyond another's hit.
             begin, end = end, min(size, end + max(_APART_FROM, end - at))
             hit = end
             for char, search in self._apart:
                 place = buffer.find(char, begin, hit)
-                found = search(buffer, place, hit + HOLD_LIMIT) if place >= 0 else None
-                if found is not None:
-                    hit = min(hit, found.start())
-            if hit < end:
-                return self._which.match(buffer, hit)
-        return None
+                while place >= 0:
+                    found = search(buffer, place, hit + HOLD_LIMIT)
+                    if found is None or found.start() >= hit:
+                        break
+                    place = found.start()
+                    match = self._match_around(buffer, at, place)
+                    if match is not None:
+                        first, hit = match, place
+                        break
+                    place = buffer.find(char, place + 1, hit)
+        return first
+
+    def _match_around(self, buffer: str, at: int, place: int) -> re.Match[str] | None:
+        """Match at index `place`, or where a line break before it begins, but not before index `at`."""
+        start = place
+        if start > at and buffer[start - 1] == "\n":
+            start -= 1
+            if start > at and buffer[start - 1] == "\r":
+                start -= 1
+        found = self._which.match(buffer, start)
+        while found is None and start < place:
+            start += 1
+            found = self._which.match(buffer, start)
+        return found
