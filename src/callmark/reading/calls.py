@@ -301,12 +301,14 @@ class CallReading:
             return -1
         guess = -1
         literal = entry.guess
-        if literal:
+        if literal and entry.decoded and buffer[at] in _BEFORE_OBJECT:
             guess = buffer.find(literal, at, at + COUNTED)
             if guess < 0:
                 guess = self._search.next_literal(literal, buffer, at)
                 if guess >= len(buffer):
                     return -1
+        elif literal and self._search.last_literal(literal, buffer) < at:
+            return -1
         name = found["name"] if entry.has_name else ""
         value = None
         if entry.simple and buffer[at] == "{" and buffer[guess - 1] == "}" and guess - at <= COUNTED and (

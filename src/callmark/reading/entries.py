@@ -68,6 +68,7 @@ class Entry:
     section   what an opener opens
     stray     what may stand once too often behind what it begins
     guess     of a head, the literal that most likely ends its marker, `closing` characters long; "" for none
+    decoded   whether its arguments may be a JSON object, which a decoder reads up to the guess
     simple    whether between head and `guess` there may be a JSON object and nothing else
     anew      whether behind its call, which ends by itself, another may begin as at the beginning of a line
     special   whether it is no marker, or one only where a line or the text begins, or with the name of a given tool
@@ -96,6 +97,7 @@ class Entry:
         self.has_nonce: Final = "(?P<nonce>" in text
         self.has_empty: Final = "(?P<empty>" in text
         self.guess: Final = patterns.guess if kind == "head" else ""
+        self.decoded: Final = patterns.form.body != "parameters"
         self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
         self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start

@@ -392,13 +392,14 @@ class Search:
     cut      the first entry that the buffer's end may cut, as `next_cut` has found it; -1 for not looked for
     """
 
-    __slots__ = ("_cursors", "_final", "_literals", "cursor", "cut", "plan")
+    __slots__ = ("_cursors", "_final", "_last", "_literals", "cursor", "cut", "plan")
     cursor: _Cursor
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._cursors: list[_Cursor] | None = None  # for each character that begins entries: the next of them
         self._literals: dict[str, int] = {}  # the next of each closing literal
+        self._last: dict[str, int] = {}  # the last of each
         self._final = False
         self.cut = -1
 
@@ -408,6 +409,8 @@ class Search:
         self._final = final
         if self._literals:
             self._literals = {}
+        if self._last:
+            self._last = {}
         self.cut = -1
 
     def next_entry(self, buffer: str, at: int) -> int:
@@ -473,6 +476,12 @@ class Search:
         index = buffer.find(literal, at)
         literals[literal] = index = _NOWHERE if index < 0 else index
         return index
+
+    def last_literal(self, literal: str, buffer: str) -> int:
+        """Return the index of the last `literal`, -1 for none: sooner found than the next, where that is far away."""
+        if literal not in self._last:
+            self._last[literal] = buffer.rfind(literal)
+        return self._last[literal]
 
 
 @lru_cache(maxsize=64)
