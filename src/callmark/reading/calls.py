@@ -43,7 +43,7 @@ from callmark.reading.objects import ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits, Remark, Tolerance
 from callmark.reading.pairs import PairsReader
 from callmark.reading.parameters import ParametersReader
-from callmark.reading.patterns import behind_blanks
+from callmark.reading.patterns import behind_blanks, within_blanks
 from callmark.reading.pieces import STRETCH, Pieces
 from callmark.reading.scanner import Plan, Search
 from callmark.reading.schemas import Parameters
@@ -557,11 +557,7 @@ class CallReading:
         if len(self._repairs) > 1:
             self._repairs = tuple(sorted(self._repairs, key=_start_of))
         raw = self._raw(end)
-        begin, behind = reader.start - self._start, reader.end - self._start
-        while begin < behind and raw[begin] in BLANKS:
-            begin += 1
-        while begin < behind and raw[behind - 1] in BLANKS:
-            behind -= 1
+        begin, behind = within_blanks(raw, reader.start - self._start, reader.end - self._start)
         beside = reader.beside.keys if isinstance(reader, EnvelopeReader) else _NONE_BESIDE
         self._end_call(end, raw, begin, behind, beside)
 

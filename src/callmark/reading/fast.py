@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 from callmark.dialects.limits import PLAIN_LIMIT
 from callmark.dialects.notation import BLANKS
 from callmark.events import JsonValue
-from callmark.reading.decoder import Undecodable, decode, decode_at, encode
+from callmark.reading.decoder import COUNTED, Undecodable, decode, decode_at, encode
 from callmark.reading.lookahead import KEY_PATTERN
 from callmark.reading.matching import Pattern
-from callmark.reading.patterns import Patterns
+from callmark.reading.patterns import Patterns, within_blanks
 from callmark.reading.plain import (
     BARE,
     CONTAINER,
@@ -165,18 +165,33 @@ def _pairs(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: 
             if len(json) > _FIRST_WINDOW:
                 longs[len(pieces)] = key, json, long
                 json = "0"
-        pieces.append(f'"{key}":{json}')
-    json = "{" + ",".join(pieces) + "}"
+        pieces.append(f',"{key}":')
+        pieces.append(json)
+    json = _joined(pieces)
     try:
         value = decode(json, depth_limit)
     except Undecodable:
         return at
     if longs:
         for place, (key, json, long) in longs.items():
-            pieces[place] = f'"{key}":{json}'
+            pieces[place + 1] = json
             value[key] = long
-        json = "{" + ",".join(pieces) + "}"
-    return _closed(parts, buffer, at, "", buffer[start:at].strip(BLANKS), json, value)
+        json = "".join(pieces)
+    return _closed(parts, buffer, at, "", _stripped(buffer, start, at), json, value)
+
+
+def _stripped(buffer: str, start: int, end: int) -> str:
+    """Return what stands between two indexes, without the blanks around it: a long text is copied once."""
+    if end - start > COUNTED:
+        start, end = within_blanks(buffer, start, end)
+    return buffer[start:end].strip(BLANKS)
+
+
+def _joined(members: list[str]) -> str:
+    """Return the JSON of an object: that of its members, each key with a comma before it and a colon behind."""
+    members.append("}")
+    members[0] = "{" + members[0].removeprefix(",")
+    return "".join(members)  # a long value is copied once
 
 
 def _none(_buffer: str, _at: int) -> None:
@@ -251,11 +266,12 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
         else:
             json = encode(text)
             values[key] = text
-        pieces.append(f"{quoted(key)}:{json}")
-    source = buffer[start:at].strip(BLANKS)
-    if len(values) < len(pieces) or lone_surrogate(source) is not None:
+        pieces.append(f",{quoted(key)}:")
+        pieces.append(json)
+    source = _stripped(buffer, start, at)
+    if 2 * len(values) < len(pieces) or lone_surrogate(source) is not None:
         return at
-    json = "{" + ",".join(pieces) + "}"
+    json = _joined(pieces)
     if last is not None:
         return "", source, json, values, behind
     return _closed(parts, buffer, at, "", source, json, values)

@@ -45,6 +45,16 @@ def behind_blanks(buffer: str, at: int) -> int:
     return at + len(rest) - len(rest.lstrip(BLANKS))
 
 
+def within_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Return the indexes between which a part of `text` stands without the blanks around it: a long one is not copied.
+    """
+    while begin < end and text[begin] in BLANKS:
+        begin += 1
+    while begin < end and text[end - 1] in BLANKS:
+        end -= 1
+    return begin, end
+
+
 class ValuePatterns:
     """The patterns of values between tags, of a form whose body is `parameters`.
 
