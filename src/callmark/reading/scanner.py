@@ -330,12 +330,12 @@ class _Cursor:
             self.entry = self._sign.entry
             if self._often:
                 self.match = match = self._first(buffer, place)
-                if match is not None:
+                if match is not None or self._other_begins(buffer, place):
                     self.index = place
                     return place
             index = self._from(buffer, place, end)
             if index < end:
-                self._often = index == place and self.match is not None and self.entry is self._sign.entry
+                self._often = index == place
                 self.index = index
                 return index
         self.clear = end
@@ -354,17 +354,26 @@ class _Cursor:
                 return index
             if tries == 0:
                 return self._search(buffer, index, end)
-            tries -= 1
-            other = _first(self._sign.entries_at(buffer[index : index + TOLD_BY]), buffer, index, final=True)
-            if other is not None and not other[0].text_start:
-                if self._final:
-                    self.entry, self.match = other
+            if self._other_begins(buffer, index):
                 return index
+            tries -= 1
             if hops is None:
                 index = self._near(buffer, index + 1, end)
             else:
                 index = hops.next(buffer, buffer.find(self._char, index + 1, end), end)
         return end
+
+    def _other_begins(self, buffer: str, index: int) -> bool:
+        """Whether an entry begins at an index, where the first of them has not matched."""
+        first = self._sign.entry
+        for entry in self._sign.entries_at(buffer[index : index + TOLD_BY]):
+            if entry is not first and not entry.text_start:
+                found = entry.pattern.match(buffer, index)
+                if found is not None:
+                    if self._final:
+                        self.entry, self.match = entry, found
+                    return True
+        return False
 
     def _near(self, buffer: str, at: int, end: int) -> int:
         """Return the next index, before another, where an entry may begin as a few characters tell; -1 for none."""
