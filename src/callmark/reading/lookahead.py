@@ -139,6 +139,23 @@ APART: Final = {'"': _apart('"'), "'": _apart("'"), **dict.fromkeys(_CURLY_QUOTE
 or a sign, as `;` is one, with the next key and its string behind it."""
 BEHIND_BARE: Final = Pattern(rf"{_ANY_WS}[,}}\]，｝］]")
 
+_CODE_BEHIND: Final = r"[ \t]{0,8}+(?:[+,]|<<|\|\||[.&]{1,2}+(?=[ \t$]))[ \t]{0,8}+(?:[^\W\d]|[$(])"
+"""What stands behind the second quote of a string in code: an operator or a comma, and a name."""
+
+
+def _joined(sign: str) -> dict[str, Pattern]:
+    """Return, by quotes, what shows behind one that code goes on: a comma, a word, the `sign`, a quote before code."""
+    return {
+        quote: Pattern(rf"[,，]{_ANY_WS}{MARKED_KEY}{_ANY_WS}{sign}{_ANY_WS}[{quotes}]{_CODE_BEHIND}")
+        for quote, quotes in {'"': '"', "'": "'", "“": "“”„", "‘": "‘’"}.items()
+    }
+
+
+JOINED: Final = _joined("[:：]")
+"""What looks like a key without quotes, and its string, behind a quote in code: `log("a: " + a + ", b: " + b)`."""
+JOINED_BY_SIGNS: Final = _joined("[:：=]")
+"""The same with an equals sign, too: a grammar may have such keys."""
+
 _PLAIN_KEY: Final = r"[^\W\d][\w.\-]{0,127}+[ ]{0,8}+"
 _NEXT_KEY: Final = rf",{_ANY_WS}{_PLAIN_KEY}:"
 _BRACES_MEMBER: Final = rf",{_ANY_WS}[^\x00-\x1f:,{{}}\[\]<>\"'\ud800-\udfff]{{1,128}}+:"

@@ -50,8 +50,9 @@ class Runs:
         behind = rf"(?:({remark})({blanks}))?+"
         one = rf"{comma}(?:((?!))())?+{behind}"
         two = rf"{comma}(?:(,)({blanks}))?+{behind}"
+        plain = rf"{key}{blanks}[:：]{blanks}(?:[^\s\"'“”„‘’]|{quote}[^ \t+,<|.&])"  # and not `strings.JOINED`
         separators = {
-            OBJECT: rf"(?:{two}(?:(?={quote}|{key}{blanks}[:：])|(?=(\}})))|(?=(\}}))|(?=({quoted_key})))",
+            OBJECT: rf"(?:{two}(?:(?={quote}|{plain})|(?=(\}})))|(?=(\}}))|(?=({quoted_key})))",
             ARRAY: rf"(?:{one}(?:(?=(\]))|(?={item}))|(?=(\]))|(?<=[ \t\r\n])(?=([\"{{\[])))",
             TUPLE: rf"(?:{one}(?:(?=(\)))|(?={item}))|(?=(\)))|((?!)))",
         }

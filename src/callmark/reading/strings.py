@@ -21,6 +21,8 @@ from callmark.reading.lookahead import (
     APART,
     ATTACHED,
     BLANK,
+    JOINED,
+    JOINED_BY_SIGNS,
     UNPARTED,
     UNPARTED_BEHIND_MARK,
     Alarm,
@@ -194,6 +196,20 @@ def _places(piece: str, sign: str) -> list[int]:
     """Return where `sign` stands in a piece."""
     at = -1
     return [at := at + len(part) + 1 for part in piece.split(sign)[:-1]]
+
+
+def goes_on(
+    around: Lookahead, ends: Pattern, quote: str, before: str, buffer: str, at: int, *, first: bool
+) -> bool | None:
+    """Whether code goes on behind a quote, where `ends` says that it ends a string: it joins strings (see `JOINED`).
+
+    The quote stands before index `at`, behind the character `before`; `first`: before it is none in the string. None
+    where more text must tell.
+    """
+    if before not in _LEADS and before != "+":
+        return False
+    by_grammar = first and ends in (around.pair, around.positional)
+    return follows((JOINED if by_grammar else JOINED_BY_SIGNS)[quote], buffer, at)
 
 
 class StringReader(Mending):
@@ -454,6 +470,9 @@ class StringReader(Mending):
         what follows, behind a blank or a bracket, say. There none ends it with a key and an equals sign attached, which
         is code: `f(code="print("n =", n)")`.
 
+        Nor does one behind a blank, a bracket or a plus end it before what looks like a key without quotes, where the
+        string of that goes on like code: `"log("a: " + a + ", b: " + b)"`.
+
         Where a quote was taken for a character and a bracket is open in the value, one behind this quote may close it,
         and must be the call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
         """
@@ -468,6 +487,9 @@ class StringReader(Mending):
             closes = follows(UNPARTED_BEHIND_MARK[self._quote] if mark else UNPARTED, buffer, at)
         if closes and before in _LEADS and ends in (around.pair, around.positional):
             closes = not follows(ATTACHED, buffer, at)  # never None: what has closed it tells whether this is a key
+        if closes and ends is not None:
+            joined = goes_on(around, ends, self._quote, before, buffer, at, first=not self._inner)
+            closes = None if joined is None else not joined
         over = around.over_pair if odd else around.over if self._inner and self._open > 0 else None
         if closes and over is not None and ends in (around.pair, around.positional):
             closes = follows(over, buffer, at)

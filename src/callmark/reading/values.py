@@ -64,7 +64,7 @@ from callmark.reading.status import (
     BodyReader,
     Terms,
 )
-from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader
+from callmark.reading.strings import CURLY, PREFIX, PREFIXES, RAW_PREFIX, TRIPLE, StringReader, goes_on
 from callmark.reading.words import OPENING, meaning
 
 _IN_STRUCTURE: Final = 0  # mode
@@ -679,10 +679,16 @@ class ValueReader(BodyReader):
         ends, refuses = self._closing(quote) if mended else (None, None)
         if self._tolerant and self._nested is None and (quote == "'" or quote == '"'):
             plain = self._around.plain[quote].match(buffer, at + 1)
-            if plain is not None and (ends is None or ends.match(buffer, plain.end()) is not None):
+            if plain is not None and (ends is None or self._ends_plainly(ends, quote, plain[1], buffer, plain.end())):
                 return at if self._put(plain[1]) else self._end_string(plain.end(), base)
         self._watch(quote, ends, refuses)
         return at + len(quote)
+
+    def _ends_plainly(self, ends: Pattern, quote: str, content: str, buffer: str, at: int) -> bool:
+        """Return whether a string ends with its first quote, before index `at`, beyond doubt."""
+        if ends.match(buffer, at) is None:
+            return False
+        return goes_on(self._around, ends, quote, content[-1:], buffer, at, first=True) is False
 
     def _choose_sink(self, at: int, base: int) -> bool:
         """Say where the content of the string goes that begins at index `at`; return whether it is mended."""
