@@ -108,6 +108,8 @@ def test_written_content_cannot_call_the_tools_that_there_are(texts, between, ra
         '{"look": {"at": 1}}',
         "CALL: look()",
         '{"tool": "look", "args": {}}',
+        "{'tool': 'look', 'args': {}}",
+        "[{'tool': 'look', 'args': {}}]",
         '{"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": {}}}]}',
         '{"tool_call": {"name": "look", "arguments": {}}}',
     ],

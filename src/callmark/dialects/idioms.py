@@ -95,6 +95,11 @@ BUILT_IN: Final = r"<\|python_tag\|>{ws}(?P<name>[^\W\d]\w{0,127}+)\.call\("
 """The head of a call of a tool that Llama 3 has been trained on."""
 
 
+def as_python(pattern: str) -> str:
+    """Return the pattern of JSON that a pattern describes, as Python writes it."""
+    return pattern.replace(r"\"", "'").replace("null", "None")
+
+
 def list_of(opener: str, closer: str, **more: Any) -> Form:
     """Return the form of a JSON list of calls between an opener and a closer."""
     return Form(

@@ -19,6 +19,7 @@ from callmark.dialects.idioms import (
     META,
     SOURCE,
     TOOL,
+    as_python,
     calls_of,
     empty,
     fenced,
@@ -32,7 +33,7 @@ from callmark.dialects.model import Dialect, Form, Writing
 from callmark.dialects.notation import ANY_NAME
 
 _NAMED_FIRST = r"(?=\{{ws}\"name\"{ws}:{ws}" + TOOL + r"{ws},{ws}\"(?:arguments|parameters)\"{ws}:)"
-_SINGLE_QUOTED = _NAMED_FIRST.replace(r"\"", "'")  # as Python writes it
+_SINGLE_QUOTED = as_python(_NAMED_FIRST)
 _ESCAPED_FIRST = _NAMED_FIRST.replace(TOOL, ESCAPED_TOOL)  # as Markdown escapes it
 _TYPED = r"\"type\"{ws}:{ws}\"function\"{ws},{ws}\"(?:name|function)"  # as Llama writes it
 _TYPED_FIRST = _NAMED_FIRST.replace(r"\"name", _TYPED, 1)
@@ -82,8 +83,10 @@ HERMES = Dialect(
         ),
     ),
     variants=(
-        Form(begins="{", head=_IN_ANY_NAME, body="envelope", **BARE),
-        Form(begins="{", head=_WRAPPED_FIRST, body="envelope", **BARE),
+        *(
+            Form(begins="{", head=head, loose_heads=("(?P<told>)" + as_python(head),), body="envelope", **BARE)
+            for head in (_IN_ANY_NAME, _WRAPPED_FIRST)
+        ),
         Form(
             head=(
                 r"<(?:tools?|response|xml|(?i:json))>{ws}"
@@ -170,8 +173,12 @@ LISTED = Dialect(
             body="envelope",
             repairs=("missing-opener", "missing-closer"),
         ),
-        list_of(r"\[{ws}" + MEANT_IN_ANY_WORDS, r"{ws}\]", begins="[", **BARE),
-        list_of(r"\[{ws}" + _WRAPPED_FIRST, r"{ws}\]", begins="[", **BARE),
+        *(
+            list_of(
+                r"\[{ws}" + first, r"{ws}\]", begins="[", loose_openers=(r"\[{ws}" + as_python(first),), **BARE
+            )
+            for first in (MEANT_IN_ANY_WORDS, _WRAPPED_FIRST)
+        ),
     ),
     tags=(
         *COMMAND_TAGS,
@@ -359,7 +366,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
             head=json + _FENCED_FIRST,
             loose_heads=(
                 json + "(?P<told>)" + _WRAPPED_FIRST,
-                json + _FENCED_FIRST.replace(r"\"", "'"),  # as Python writes it
+                json + as_python(_FENCED_FIRST),
                 json + "(?P<told>)" + _FENCED_ESCAPED,
                 _json_otherwise(fence) + _FENCED_FIRST,
                 _json_otherwise(fence) + IN_ANY_WORDS,
