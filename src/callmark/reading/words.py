@@ -150,6 +150,6 @@ def meaning(word: str, *, python: bool, tolerant: bool) -> tuple[str, str]:
     if python and word in PYTHON_LITERALS:
         return PYTHON_LITERALS[word], ""
     text, code = loose_word(word) if tolerant else ("", "")
-    if not text or (python and code == "bare-value"):
+    if not text:
         return quoted(word), "unexpected-text"
     return text, code
