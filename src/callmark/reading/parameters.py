@@ -232,6 +232,10 @@ class ParametersReader(BodyReader):
             self._key = found["key"] if self._patterns.keyed else key_of(found, self._patterns.form)
             if "\\" in self._key and self._tolerant and self._parameters is not None:
                 self._unmark(found, self._parameters, base)
+            if not strict and self._begun and self._parameters is not None and self._parameters.lacks(self._key):
+                # Perhaps the tag and the closer before it stand in the value: XML has such tags, too.
+                place = base + behind_blanks(found.string, at)
+                self.faults.append(Fault("unexpected-text", "a parameter of the tool", Span(place, base + end)))
             told = not strict or self._parameters is not None or self._patterns.typed
             self._declared, self._is_json = declared(found, self._key, self._parameters) if told else (None, False)
             if self._open and self._open[-1][0] == "]":
