@@ -88,6 +88,13 @@ def test_a_string_without_an_end_is_found_where_it_begins(text):
     assert found.expected == "a quote that ends the string which begins here"
 
 
+@pytest.mark.parametrize("text", ['<tool_call>{"name": "f", "arguments": {"a', '[CALL: f({"a'])
+def test_a_first_key_without_an_end_is_found_where_it_begins_also_where_it_may_be_a_parameter(text):
+    tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}]
+    (found,) = findings(text, tools=tools)
+    assert (found.name, found.seen, text[found.column - 1 :]) == ("f", '"a', '"a')
+
+
 def test_a_marker_without_a_name_is_not_taken_for_another_dialects_call_inside_of_it():
     for text in ('[CALL: ({"a": 1})]', "So: [CALL: (a=1)]"):
         (found,) = findings(text)
