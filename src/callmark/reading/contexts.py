@@ -144,7 +144,7 @@ class Contexts:
     def here(self) -> Context | None:
         """Return the context of the place behind everything that was passed over, where something begins."""
         self.read()
-        if self._fence and self._fence.in_item and not self._line.strip():
+        if self._fence and not self._line.strip():
             self._leave_item(self._line + ".")
         self._special = bool(self._fence or self._runs or self._ticks or self._owed or "~" in self._line)
         if self._fence:
@@ -271,7 +271,7 @@ class Contexts:
             self._line += line[:room]
         if self._sole and len(line) > room and line[max(room, 0) :].strip(_LINE_BLANKS):
             self._sole = False
-        if self._fence and self._fence.in_item:
+        if self._fence:
             self._leave_item(self._line)
         if not self._fence:
             at = 0
