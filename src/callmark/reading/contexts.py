@@ -60,7 +60,6 @@ class Contexts:
 
     def __init__(self) -> None:
         self.kept: list[str] = []
-        self._kept_size = 0
         self.code_tags_end = 0
         self._owed: Fence | None = None  # that a broken marker has opened: until an empty line, it may be closed yet
         self.reset()
@@ -71,7 +70,7 @@ class Contexts:
         self._kept_size = self.code_tags = 0
         self._special = bool(self._owed)  # whether the short way of `look` must not be taken
         self._fence: Fence | None = None  # in which we are
-        self._sole = False  # nothing but white space stood in the fence so far
+        self._sole = False  # nothing but white space stood in the fence so far; where none is open, it means nothing
         self._line = ""  # the beginning of the current line
         self._runs = 0  # runs of backticks on the current line
         self._code = 0  # length of the run that opened the inline code we are in
@@ -162,7 +161,6 @@ class Contexts:
         ends = self._fence is not None and self._fence.ends_before_token(self._line)
         if ends:
             self._fence = None
-            self._sole = False
             self._line = "."  # or tildes would open another one
         return ends
 
@@ -276,7 +274,7 @@ class Contexts:
         if not self._fence:
             at = 0
             for run in _RUN.finditer(line):
-                if run.start() > at or not self._ticks:
+                if run.start() > at:
                     self._end_run()
                 self._ticks += run.end() - run.start()
                 at = run.end()
@@ -289,7 +287,6 @@ class Contexts:
         """End a fence that is indented as in a list where the current line, which begins with `line`, is not."""
         if self._fence is not None and self._fence.ends_before(line):
             self._fence = None
-            self._sole = False
 
     def _ends_owed(self) -> bool:
         """Whether the line begins with a run that closes what a broken marker has opened, and goes on with no word."""
@@ -309,7 +306,6 @@ class Contexts:
             self._ticks = 0
 
     def _end_line(self) -> None:
-        self._end_run()
         before, self._fence = self._fence, fence_behind(self._fence, self._line, self._runs)
         owed = self._owed
         if owed is not None and not owed.run:
