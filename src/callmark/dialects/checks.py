@@ -161,28 +161,30 @@ def _check_heads(form: Form, where: str) -> None:
 
 def _check_writing(dialect: Dialect, where: str) -> None:
     """Raise DialectError where a template has nothing to say beside the form that it is of."""
-    if dialect.writing is None:
+    writing = dialect.writing
+    if writing is None:
         return
-    number = dialect.writing.form
+    number = writing.form
+    form = dialect.forms[number]
     bodies: dict[str, Body] = {"parameter": "parameters", "pairs": "arguments"}
     for field, body in bodies.items():
-        found, other = getattr(dialect.writing, field), dialect.forms[number].body
-        if found and other != body:
-            told = _not_of(f"the body of forms[{number}]", other, (body,))
+        found = getattr(writing, field)
+        if found and form.body != body:
+            told = _not_of(f"the body of forms[{number}]", form.body, (body,))
             raise DialectError(f"{where}: writing.{field}: {told}, found {found!r:.80}")
-    form, template = dialect.forms[number], dialect.writing.parameter
+    template = writing.parameter
     if "(?P<key>" in expand(form.parameter) and not ("{key}" in template and "{value}" in template):
         expected = f"expected places for {{key}} and {{value}}, as `parameter` of forms[{number}] has a group `key`"
         raise DialectError(f"{where}: writing.parameter: {expected}, found {template!r:.80}")
-    if dialect.writing.nonce and "(?P<nonce>" not in form.head:
+    if writing.nonce and "(?P<nonce>" not in form.head:
         expected = f"expected nothing, as the head of forms[{number}] has no group `nonce`"
-        raise DialectError(f"{where}: writing.nonce: {expected}, found {dialect.writing.nonce!r:.80}")
-    if ("{nonce}" in dialect.writing.call + dialect.writing.default_id) != bool(dialect.writing.nonce):
+        raise DialectError(f"{where}: writing.nonce: {expected}, found {writing.nonce!r:.80}")
+    if ("{nonce}" in writing.call + writing.default_id) != bool(writing.nonce):
         expected = "expected {nonce} where `writing.nonce` has a template for it, and nowhere else"
-        raise DialectError(f"{where}: writing.call: {expected}, found {dialect.writing.call!r:.80}")
-    if ("{id}" in dialect.writing.call) != bool(dialect.writing.id or dialect.writing.default_id):
+        raise DialectError(f"{where}: writing.call: {expected}, found {writing.call!r:.80}")
+    if ("{id}" in writing.call) != bool(writing.id or writing.default_id):
         expected = "expected {id} where `writing.id` or `writing.default_id` has a template for it, and nowhere else"
-        raise DialectError(f"{where}: writing.call: {expected}, found {dialect.writing.call!r:.80}")
+        raise DialectError(f"{where}: writing.call: {expected}, found {writing.call!r:.80}")
 
 
 def _check_pattern(field: str, pattern: str) -> None:

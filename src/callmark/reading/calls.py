@@ -382,7 +382,7 @@ class CallReading:
             self._mode = IN_TAIL
             return True
         if isinstance(reader, (ObjectReader, PairsReader)):
-            cut = self._finished and isinstance(reader, PairsReader)  # it may hold a bracket
+            cut = self._finished and isinstance(reader, PairsReader)  # it may hold a bracket; an object would be copied
             if reader.status == STUCK or (windowed and room <= _LIMIT_WINDOW) or cut:
                 self._hand_over(reader)
                 return True
