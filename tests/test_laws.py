@@ -1685,7 +1685,7 @@ def test_a_stop_is_found_where_it_would_be_in_one_pass(before, gap, behind):
 @pytest.mark.parametrize("at", [0, 2006, 2007, 2008])
 def test_a_stop_that_begins_with_a_line_break_is_found_by_what_stands_behind_it(at):
     ends = [r"\r?\n(?=<f>)", "<p>"]
-    text = "-" * 2000 + "\n<><f>\r\n<f>" + "-" * 600 + "<f><p>"
+    text = "-" * 2000 + "\n<><f>\r\n<f>" + "-" * 600 + "<f>\n<p>"
     found, expected = Stop(ends, r"<\r\n").search(text, at), re.compile("|".join(ends)).search(text, at)
     assert found.span() == expected.span()
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from callmark import Dialect
+from callmark import Call, Dialect, Parser, parse
 from callmark.dialects import dialects
 from callmark.reading import characters, scanner, stops
 from callmark.reading.characters import Hops, Short, short
@@ -190,3 +190,18 @@ def test_what_ends_a_value_is_found_either_way(text):
             stop = stops.Stop(["(?P<end></p>)", "(?P<nested><p>)", "(?P<kept></x>)"], "<")
             found.append([str(stop.next(text, at)) for at in range(len(text) + 1)])
     assert found[0] == found[1]
+
+
+def test_calls_that_stand_close_together_are_found_before_the_text_is_over():
+    tags = "<tool_call>\n<function=f>\n<parameter=a>\n{}\n</parameter>\n</function>\n</tool_call>\n"
+    text = "".join(map(tags.format, "123"))
+    parser = Parser()
+    events = [*parser.feed(text), *parser.finish()]
+    assert [event.arguments for event in events if isinstance(event, Call)] == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_the_arguments_of_a_long_call_are_told_without_the_blanks_around_them():
+    value = "some words\n" * 1000
+    tags = f"<parameter=a>\n{value}\n</parameter>"
+    (call,) = parse(f"<tool_call>\n<function=f>\n{tags}\n</function>\n</tool_call>").calls
+    assert (call.arguments, call.raw_arguments) == ({"a": value}, tags)
