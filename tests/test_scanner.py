@@ -96,8 +96,12 @@ def test_a_new_plan_tries_entries_one_by_one_before_it_makes_one_pattern_of_all(
     assert entries(plan, text) == tried(plan, text)
     [sign] = [it for it in plan.signs if it.char == "<"]
     assert "text" not in vars(sign.start)
+    assert plan.first_in(text, 0) == (text.index("<tool_call>"), False)
+    assert plan.first_in("<p> a < b <tool_c", 0) == (10, True)
+    assert "text" not in vars(sign.start)
     assert entries(plan, text * 50) == tried(plan, text * 50)
     assert "text" in vars(sign.start)
+    assert plan.first_in(f"{text} ", 0) == (text.index("<tool_call>"), False)
 
 
 def test_a_process_searches_before_it_learns_to_hop():

@@ -117,6 +117,7 @@ class Plan:
         self.any = re.compile(f"[{begins}]").search
         self.stops = short(f"[{begins}]", self.any)
         self.starts = {char: AnyOf([entry.pattern.text for entry in found]) for char, found in begun.items()}
+        self._near = {char: Begun(char, [entry.pattern for entry in self.entries[char]]) for char in begun}
         self.entries_at: Callable[[str], list[Entry]] = Remembered(self._entries_at).__getitem__
         self.entry_in = Remembered(self._entry_in)
         self._first_in = Remembered(self._look_for_first)
@@ -128,12 +129,13 @@ class Plan:
                 char,
                 begun[char][0],
                 start,
-                Begun(char, [entry.pattern for entry in begun[char]]),
+                self._near[char],
                 self.entries_at,
                 Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None,
             )
             for char, start in self.starts.items()
         ]
+        self._sign_of = {sign.char: sign for sign in self.signs}
         self.signs_in_ascii = [sign for sign in self.signs if sign.char.isascii()]
         in_ascii = [sign.char for sign in self.signs_in_ascii]
         self.two = (in_ascii[0], in_ascii[-1]) if len(in_ascii) <= 2 else ("", "")
@@ -160,7 +162,7 @@ class Plan:
         found = self.any(buffer, max(at, len(buffer) - HOLD_LIMIT))
         while found is not None:
             start = found.start()
-            if self._may_match[buffer[start:]]:
+            if self._is_near(buffer, start) and self._may_match[buffer[start:]]:
                 return start
             found = self.any(buffer, start + 1)
         return -1
@@ -180,12 +182,25 @@ class Plan:
         found = self.any(text)
         while found is not None:
             at = found.start()
-            if self.starts[found[0]].match(text, at) is not None:
-                return at, False
-            if self._may_match[text[at:]]:
-                return at, True
+            if self._is_near(text, at):
+                if self._begins(text, at):
+                    return at, False
+                if self._may_match[text[at:]]:
+                    return at, True
             found = self.any(text, at + 1)
         return -1, False
+
+    def _is_near(self, text: str, at: int) -> bool:
+        """Whether an entry may begin at an index, as a few characters tell, or more text."""
+        return len(text) - at < LOOKED_AT or self._near[text[at]].match(text, at) is not None
+
+    def _begins(self, text: str, at: int) -> bool:
+        """Whether an entry begins at an index where one may."""
+        sign = self._sign_of[text[at]]
+        if sign.is_new():
+            found = _first(self.entries_at(text[at : at + TOLD_BY]), text, at, final=True)
+            return found is not None and not found[0].text_start
+        return sign.start.match(text, at) is not None
 
 
 def _by_character(entries: list[Entry]) -> dict[str, list[Entry]]:
