@@ -45,8 +45,7 @@ class Plan:
     """What to look for.
 
     first       an entry, whichever: there always is one
-    entries     those that may begin with a character, in the order in which they are tried; `starts`: the pattern
-                that matches where any of them does that is not only looked for where the text begins
+    entries     those that may begin with a character, in the order in which they are tried
     leads       matches where one begins that is looked for only there, None for no such; `leading`: its characters, and
                 a mark of the byte order
     signs       what to look for, for each such character; `signs_in_ascii`: for those of ASCII
@@ -116,32 +115,30 @@ class Plan:
         begins = "".join(map(re.escape, begun))
         self.any = re.compile(f"[{begins}]").search
         self.stops = short(f"[{begins}]", self.any)
-        self.starts = {char: AnyOf([entry.pattern.text for entry in found]) for char, found in begun.items()}
-        self._near = {char: Begun(char, [entry.pattern for entry in self.entries[char]]) for char in begun}
         self.entries_at: Callable[[str], list[Entry]] = Remembered(self._entries_at).__getitem__
         self.entry_in = Remembered(self._entry_in)
         self._first_in = Remembered(self._look_for_first)
         self.waits: Callable[[str], object] = Remembered(self._begins_only).__getitem__
         self._may_match = Remembered(self._goes_on)
         self._beginnings: dict[str, _Beginnings] = {}
-        self.signs = [
-            _Sign(
+        self._sign_of = {
+            char: _Sign(
                 char,
-                begun[char][0],
-                start,
-                self._near[char],
+                found[0],
+                AnyOf([entry.pattern.text for entry in found]),
+                Begun(char, [entry.pattern for entry in self.entries[char]]),
                 self.entries_at,
                 Hops(char, self._may_be_entry) if COMPILED and _is_rare(char) else None,
             )
-            for char, start in self.starts.items()
-        ]
-        self._sign_of = {sign.char: sign for sign in self.signs}
+            for char, found in begun.items()
+        }
+        self.signs = [*self._sign_of.values()]
         self.signs_in_ascii = [sign for sign in self.signs if sign.char.isascii()]
         in_ascii = [sign.char for sign in self.signs_in_ascii]
         self.two = (in_ascii[0], in_ascii[-1]) if len(in_ascii) <= 2 else ("", "")
 
     def _may_be_entry(self, text: str) -> bool:
-        return self.starts[text[0]].match(text) is not None or self._may_match[text]
+        return self._sign_of[text[0]].start.match(text) is not None or self._may_match[text]
 
     def _entries_at(self, begin: str) -> list[Entry]:
         return [entry for entry in self.entries[begin[0]] if _agrees(entry.pattern, begin)]
@@ -192,7 +189,7 @@ class Plan:
 
     def _is_near(self, text: str, at: int) -> bool:
         """Whether an entry may begin at an index, as a few characters tell, or more text."""
-        return len(text) - at < LOOKED_AT or self._near[text[at]].match(text, at) is not None
+        return len(text) - at < LOOKED_AT or self._sign_of[text[at]].near.match(text, at) is not None
 
     def _begins(self, text: str, at: int) -> bool:
         """Whether an entry begins at an index where one may."""
@@ -283,11 +280,11 @@ class _Beginnings:
 
 
 class _Sign:
-    """A character with which entries begin.
+    """A character with which entries begin that are not only looked for where the text does.
 
     entry       the first of them
     start       matches where any of them does
-    near        matches where one of them may begin, as a few characters tell
+    near        matches where one of them, or of the others, may begin, as a few characters tell
     entries_at  as that of the plan
     hops        passes by the places where none can begin, sooner than `near`; None where it does not pay
     """
