@@ -1690,6 +1690,12 @@ def test_a_stop_that_begins_with_a_line_break_is_found_by_what_stands_behind_it(
     assert found.span() == expected.span()
 
 
+def test_a_stop_begins_with_the_whole_line_break_where_another_begins_with_its_last_character():
+    ends = [r"\r?\n</p>", r"\n[<\[]"]
+    found = Stop(ends, r"\r\n").search("-" * 2000 + "\r\n</p>", 0)
+    assert found.span() == (2000, 2006)
+
+
 @pytest.mark.parametrize("pattern", [r"\r>", r"\n[^a]", r"\n(?!a)b", r"\n\n<", r"\n"])
 def test_a_line_break_before_no_literal_is_not_left_out(pattern):
     assert re.match(r"\\[\r\n]", apart([pattern])[0])

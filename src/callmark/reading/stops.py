@@ -151,8 +151,8 @@ class Stop:
         start = place
         if start > at and buffer[start - 1] == "\n":
             start -= 1
-            if start > at and buffer[start - 1] == "\r":
-                start -= 1
+        if start > at and buffer[start - 1 : start + 1] == "\r\n":
+            start -= 1
         found = self._which.match(buffer, start)
         while found is None and start < place:
             start += 1
