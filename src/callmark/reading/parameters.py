@@ -77,7 +77,7 @@ class ParametersReader(BodyReader):
 
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
-        "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_state", "_stop",
+        "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_spelt", "_state", "_stop",
         "_stray", "_tagged", "_tail", "_trim", "_trimmed", "_whole",
     )  # fmt: skip
 
@@ -97,6 +97,7 @@ class ParametersReader(BodyReader):
         self._trim = form.trim
         self._whole = patterns.whole
         self._begun = False  # whether there is a value in the arguments, or in the innermost value that holds elements
+        self._spelt = False  # whether a tag was as the row has it: the next one will be, too
         self._open: list[tuple[str, Parameters | None]] = []  # of such values: the bracket, and what is declared around
         self._key = ""
         self._kept = False  # the value holds a literal `value_end` as data
@@ -232,7 +233,9 @@ class ParametersReader(BodyReader):
             self._key = found["key"] if self._patterns.keyed else key_of(found, self._patterns.form)
             if "\\" in self._key and self._tolerant and self._parameters is not None:
                 self._unmark(found, self._parameters, base)
-            if not strict and self._begun and self._parameters is not None and self._parameters.lacks(self._key):
+            if strict:
+                self._spelt = True
+            elif self._spelt and self._parameters is not None and self._parameters.lacks(self._key):
                 # Perhaps the tag and the closer before it stand in the value: XML has such tags, too.
                 place = base + behind_blanks(found.string, at)
                 self.faults.append(Fault("unexpected-text", "a parameter of the tool", Span(place, base + end)))
