@@ -312,6 +312,7 @@ class ArgumentsReader(ValueReader):
         if not quote and "\\" in held:
             self._unmark(held)
             held = held.replace("\\", "")
+        self._bare = self._colons and not quote
         self._key = held[1:-1] if quote else held
         self._given.add(self._key)
         self.out.append(("," if self._begun else "{") + (held if quote else quoted(held)) + ":")

@@ -199,14 +199,14 @@ def _places(piece: str, sign: str) -> list[int]:
 
 
 def goes_on(
-    around: Lookahead, ends: Pattern, quote: str, before: str, buffer: str, at: int, *, first: bool
+    around: Lookahead, ends: Pattern, quote: str, before: str, buffer: str, at: int, *, first: bool, bare: bool
 ) -> bool | None:
     """Whether code goes on behind a quote, where `ends` says that it ends a string: it joins strings (see `JOINED`).
 
-    The quote stands before index `at`, behind the character `before`; `first`: before it is none in the string. None
-    where more text must tell.
+    The quote stands before index `at`, behind the character `before`; `first`: before it is none in the string; `bare`:
+    the string's key has no quotes and a colon, so that the next key will look the same. None where more text must tell.
     """
-    if before not in _LEADS and before != "+":
+    if (before not in _LEADS and before != "+") or (first and bare):
         return False
     by_grammar = first and ends in (around.pair, around.positional)
     return follows((JOINED if by_grammar else JOINED_BY_SIGNS)[quote], buffer, at)
@@ -222,9 +222,9 @@ class StringReader(Mending):
     """
 
     __slots__ = (
-        "_around", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows", "_fresh",
-        "_inner", "_key", "_literal", "_literal_place", "_lone", "_marks", "_open", "_put", "_python", "_quote", "_raw",
-        "_refuses", "_search", "_swallows", "_triple", "comma", "doubt", "stops",
+        "_around", "_bare", "_before", "_bracket", "_carried", "_controls", "_delimited", "_direct", "_follows",
+        "_fresh", "_inner", "_key", "_literal", "_literal_place", "_lone", "_marks", "_open", "_put", "_python",
+        "_quote", "_raw", "_refuses", "_search", "_swallows", "_triple", "comma", "doubt", "stops",
     )  # fmt: skip
 
     def __init__(self, around: Lookahead | None, repairs: list[Repair], faults: list[Fault]) -> None:
@@ -234,7 +234,7 @@ class StringReader(Mending):
 
     def begin(
         self, quote: str, put: Callable[[str], object], *, ends: Pattern | None, refuses: Pattern | None,
-        python: bool, path: bool, key: bool, direct: bool, delimited: bool, opened: str,
+        python: bool, path: bool, key: bool, bare: bool, direct: bool, delimited: bool, opened: str,
     ) -> None:
         """A string with the delimiter `quote` begins: its content is given to `put`, which says whether to stop.
 
@@ -242,6 +242,7 @@ class StringReader(Mending):
         refuses   what shows behind a quote that it ended the string, and that something is wrong
         python    whether escapes of Python are known; `path`: whether it may begin like a path of Windows
         key       whether it is a key, in which a backslash before an underscore is one of Markdown
+        bare      whether it is a value whose key has no quotes and a colon behind it
         direct    whether chunks that need no look may be taken as they are
         delimited whether `quote` is a delimiter of the dialect's own, of any length: there are no escapes then
         opened    what was read of it already
@@ -256,6 +257,7 @@ class StringReader(Mending):
         self._quote = quote if delimited else quote[0] if self._triple else CURLY.get(quote, quote)
         self._python = python
         self._key = key
+        self._bare = bare
         self._follows = ends
         self._refuses = refuses
         self._fresh = opened if path and len(opened) <= 2 else None  # the beginning, while it may be that of a path
@@ -471,7 +473,8 @@ class StringReader(Mending):
         is code: `f(code="print("n =", n)")`.
 
         Nor does one behind a blank, a bracket or a plus end it before what looks like a key without quotes, where the
-        string of that goes on like code: `"log("a: " + a + ", b: " + b)"`.
+        string of that goes on like code: `"log("a: " + a + ", b: " + b)"`. A first one does where the string's own key
+        looks the same: `{a: "x ", b: "+ y"}`.
 
         Where a quote was taken for a character and a bracket is open in the value, one behind this quote may close it,
         and must be the call's: `f(code='print('a', 'b') # …')`. `odd`: that one has no second one, which this may be.
@@ -488,7 +491,8 @@ class StringReader(Mending):
         if closes and before in _LEADS and ends in (around.pair, around.positional):
             closes = not follows(ATTACHED, buffer, at)  # never None: what has closed it tells whether this is a key
         if closes and ends is not None:
-            joined = goes_on(around, ends, self._quote, before, buffer, at, first=not self._inner)
+            first = not self._inner
+            joined = goes_on(around, ends, self._quote, before, buffer, at, first=first, bare=self._bare)
             closes = None if joined is None else not joined
         over = around.over_pair if odd else around.over if self._inner and self._open > 0 else None
         if closes and over is not None and ends in (around.pair, around.positional):

@@ -110,8 +110,8 @@ class ValueReader(BodyReader):
 
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
-        "_any_container", "_around", "_delimiter", "_ended", "_equals", "_escaped", "_flavour", "_form", "_gap",
-        "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outside", "_pending", "_sink",
+        "_any_container", "_around", "_bare", "_delimiter", "_ended", "_equals", "_escaped", "_flavour", "_form",
+        "_gap", "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outside", "_pending", "_sink",
         "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "split", "stops",
     )  # fmt: skip
 
@@ -138,6 +138,7 @@ class ValueReader(BodyReader):
         # A string or a word:
         self._strings: StringReader | None = None
         self._is_key = False
+        self._bare = False  # whether the last key has no quotes and a colon behind it
         self.stops: Callable[[str], object] | None = None  # finds in a chunk of a string what does not pass as it is
         self._equals = False  # whether an equals sign stood behind a key of an object
         self._nested: Embedded | None = None  # reads arguments that are written as a string
@@ -671,6 +672,7 @@ class ValueReader(BodyReader):
             self._repair("curly-quotes", base + at, base + at + 1)
         self.sound = base + at
         self._is_key = is_key
+        self._bare = self._bare and not is_key
         self._mode = _IN_STRING
         self._size = 0
         mended = self._choose_sink(at, base)
@@ -688,7 +690,8 @@ class ValueReader(BodyReader):
         """Return whether a string ends with its first quote, before index `at`, beyond doubt."""
         if ends.match(buffer, at) is None:
             return False
-        return goes_on(self._around, ends, quote, content[-1:], buffer, at, first=True) is False
+        before = content[-1:]
+        return goes_on(self._around, ends, quote, before, buffer, at, first=True, bare=self._bare) is False
 
     def _choose_sink(self, at: int, base: int) -> bool:
         """Say where the content of the string goes that begins at index `at`; return whether it is mended."""
@@ -737,6 +740,7 @@ class ValueReader(BodyReader):
             python=self._flavour == "python" or quote == "'",  # JSON has no such strings: Python's repr does
             path=self._tolerant and quote == '"' and not self._is_key,
             key=self._is_key,
+            bare=self._bare,
             direct=self._sink is self.out and not self._withheld,
             delimited=self._is_delimiter(quote),
             opened=opened,
@@ -923,6 +927,7 @@ class ValueReader(BodyReader):
                 self._repair("markdown-escape", self._word_start + n, self._word_start + n + 1)
 
     def _take_key(self, word: str, at: int, base: int) -> None:
+        self._bare = True
         if self._flavour == "braces":
             word = word.rstrip(" ")
         else:
