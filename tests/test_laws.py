@@ -63,6 +63,7 @@ from callmark.dialects.prefixes import (
     first_characters,
     literals,
     merged,
+    openings,
     unfinished,
 )
 from callmark.dialects.rendering import fill
@@ -1730,6 +1731,11 @@ def test_prefixes_are_seen():
 def test_patterns_that_cannot_be_merged_are_tried_one_after_the_other():
     either = AnyOf([r"(?P<name>a)(?<=a)b", "c"])
     assert [either.match(text, 0) is not None for text in ("ab", "c", "b")] == [True, True, False]
+
+
+def test_of_a_pattern_that_begins_in_thousands_of_ways_few_texts_are_made():
+    assert openings("[abcdefgh]" * 4, 4) == {first + second for first in "abcdefgh" for second in "abcdefgh"}
+    assert len(openings("[abcdefgh]?" * 12 + "x", 4)) < 100
 
 
 def test_where_it_is_not_known_how_patterns_begin_each_place_is_near():

@@ -19,6 +19,7 @@ from callmark.dialects.parsed import member_source, one_character, tree
 _MANY = 4  # ways: where more part, a look at their first characters costs less than to try each
 _TOLD_BY = 3  # of these: `<p>` and `<|x` are soon told from what begins markers
 _FEW = 8  # members of a set that stand for themselves
+_MANY_TEXTS = 256  # with which a pattern may begin from a set on: where there are more, they are cut behind that
 _CR, _LF = ((sre.LITERAL, ord(char)) for char in "\r\n")
 _SUFFIX = {sre.MAX_REPEAT: "", sre.MIN_REPEAT: "?", sre.POSSESSIVE_REPEAT: "+"}
 
@@ -259,6 +260,8 @@ def _begins(items: list[Any], most: int) -> set[str]:
         return {chr(value) + text for text in _begins(rest, most - 1)}
     if op is sre.IN and len(value) <= _FEW and all(kind is sre.LITERAL for kind, _ in value):
         behind = _begins(rest, most - 1)
+        if len(value) * len(behind) > _MANY_TEXTS:
+            behind = {""}
         return {chr(code) + text for _, code in value for text in behind}
     if op in _SUFFIX:
         least, times, sub = value
