@@ -105,6 +105,10 @@ def test_a_new_plan_tries_entries_one_by_one_before_it_makes_one_pattern_of_all(
 
 
 def test_a_process_searches_before_it_learns_to_hop():
+    text = '<p> a < b <tool_call>{"name": "f", "arguments": {}}</tool_call> <tool> <think>\n'
+    with patch.object(scanner, "COMPILED", True), patch.object(Hops, "next", side_effect=AssertionError):
+        plan = scanner.Plan(tuple(dialects()), "lenient")
+        assert entries(plan, text) == tried(plan, text)
     places = Hops("<", str.isalpha)
     assert [places.waits(characters.PATIENCE - 1), places.waits(1), places.waits(1)] == [True, True, False]
 

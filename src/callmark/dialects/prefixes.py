@@ -135,10 +135,7 @@ def openings(pattern: str, most: int) -> set[str]:
     >>> sorted(openings(r"<[ab]c", 3)), sorted(openings(r"<[ ]*+(?i:d)", 3))
     (['<ac', '<bc'], ['<  ', '< D', '< d', '<D', '<d'])
     """
-    try:
-        return _begins(list(tree(pattern)), most)
-    except re.error:
-        return {""}
+    return _begins(list(tree(pattern)), most)
 
 
 def first_characters(pattern: str) -> frozenset[str] | None:
