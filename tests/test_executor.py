@@ -194,7 +194,7 @@ HANGS = [
 
 @pytest.mark.parametrize("function", HANGS, ids=lambda function: function.__name__)
 def test_a_tool_that_hangs_is_given_up_in_time_and_harms_no_other(function, release):
-    executor = Executor(Registry([body("hang", function), returning(7)]), timeout_seconds=LIMIT)
+    executor = Executor(Registry([body("hang", function), returning(7, timeout_seconds=20)]), timeout_seconds=LIMIT)
     with in_time(LIMIT):
         hung, good = executor.run_sync([call("hang"), call("give", 1)])
     assert hung.outcome == "timeout"
@@ -236,7 +236,8 @@ LOOP_HANGS = [sleeps_async, swallows_cancellation, cleans_up_for_long]
 
 @pytest.mark.parametrize("function", LOOP_HANGS, ids=lambda function: function.__name__)
 def test_in_the_callers_loop_a_tool_that_hangs_is_given_up_too(function, release):
-    executor = Executor(Registry([body("hang", function, runs_in="loop"), returning(7)]), timeout_seconds=LIMIT)
+    tools = [body("hang", function, runs_in="loop"), returning(7, timeout_seconds=20)]
+    executor = Executor(Registry(tools), timeout_seconds=LIMIT)
 
     async def run() -> list[Result]:
         with in_time(LIMIT):
@@ -434,7 +435,7 @@ def test_what_an_exception_says_of_itself_harms_nobody_either(number, way, relea
             raise error
 
     bodies = {"raised": raised, "yielded": yielded, "async": later, "of a value": lambda *_: Rude(a=1)}
-    executor = Executor(Registry([body("rude", bodies[way]), returning(7)]), timeout_seconds=LIMIT)
+    executor = Executor(Registry([body("rude", bodies[way]), returning(7, timeout_seconds=20)]), timeout_seconds=LIMIT)
     with in_time(LIMIT):
         rude, good = executor.run_sync([call("rude"), call("give", 1)])
     assert rude.outcome in ("tool-error", "unserialisable", "timeout", "ok")
@@ -555,7 +556,8 @@ def test_what_a_task_of_a_tool_raises_is_told_as_if_the_tool_had():
 
 
 def test_abandoned_tools_are_counted_and_capped(release):
-    executor = Executor(Registry([body("hang", sleeps), returning(7)]), timeout_seconds=0.05, abandoned_limit=2)
+    tools = [body("hang", sleeps), returning(7, timeout_seconds=20)]
+    executor = Executor(Registry(tools), timeout_seconds=0.05, abandoned_limit=2)
     for number in range(2):
         assert executor.run_sync([call("hang")])[0].outcome == "timeout"
         assert executor.abandoned == number + 1
