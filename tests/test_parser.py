@@ -1596,6 +1596,17 @@ def test_a_value_is_held_up_to_a_length_of_its_own():
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in dialects()])
+def test_no_call_has_half_of_the_code_that_joins_strings(dialect):
+    text = render_call("f", {"q": "Oslo", "n": 2}, dialect)
+    code = 'log("a: " + a + ", b: " + b)'
+    joined = text.replace('"Oslo"', f'"{code}"') if '"Oslo"' in text else text.replace("Oslo", code)
+    for call in parse(joined, dialects=dialect).calls:
+        assert call.arguments["q"] == code
+    assert bool(parse(joined, dialects=dialect).calls) == ('"Oslo"' not in text)
+    check_chunking(joined, dialects=dialect)
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in dialects()])
 def test_no_value_is_made_of_two_strings_and_a_missing_comma_is_supplied(dialect):
     text = render_call("f", {"q": "Oslo", "n": 2}, dialect)
     if '"Oslo"' not in text:
