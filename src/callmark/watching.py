@@ -11,18 +11,13 @@ from collections.abc import Callable
 from typing import Final
 
 from callmark.events import Call, Malformed, Notice, Text
-from callmark.reading.diagnosis import ESCAPES
+from callmark.reading.diagnosis import safe
 from callmark.running.session import SessionEvent, Step
 from callmark.tools.results import Result
 
 Style = Callable[[str, str], str]  # a text and a colour's name; returns the text with what makes it that colour
 _RAN: Final = ("timeout", "cancelled", "tool-error", "unserialisable", "outcome-unknown")  # the body, or it may have
 _CUT: Final = 400  # characters of a result that are shown
-
-
-def safe(text: str) -> str:
-    """Return `text` with what a terminal would obey as escapes; line breaks and tabs stay."""
-    return text.translate(ESCAPES)
 
 
 class Watching:

@@ -146,9 +146,9 @@ class _Terminal(io.BufferedWriter):
 
 def harmless(text: str) -> str:
     """Return text for a terminal: line breaks as they are, and escapes for what it would obey."""
-    from callmark.reading.diagnosis import ESCAPES
+    from callmark.reading.diagnosis import safe
 
-    return text.replace("\r\n", "\n").translate(ESCAPES)
+    return safe(text.replace("\r\n", "\n"))
 
 
 def standard_output(*, styled: bool = False) -> BinaryIO:

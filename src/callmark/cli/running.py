@@ -80,6 +80,7 @@ def run(
                  --model-url http://127.0.0.1:8080/v1
     """
     from callmark.nonces import new_nonce
+    from callmark.reading.diagnosis import safe
     from callmark.running.executor import Executor
     from callmark.running.models import OpenAIModel
     from callmark.running.observing import AuditLog
@@ -87,7 +88,6 @@ def run(
     from callmark.running.session import Session
     from callmark.running.settings import Settings
     from callmark.tools.registry import Registry
-    from callmark.watching import safe
 
     settings = Settings(
         mode=mode,

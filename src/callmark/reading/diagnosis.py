@@ -16,7 +16,7 @@ GRAMMAR_LIMIT = 4096
 
 REORDERING: Final = (*range(0x200E, 0x2010), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 """Code points that whoever shows model text replaces: they end a line, or change the order in which it is shown."""
-ESCAPES: Final = {
+_ESCAPES: Final = {
     code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), *REORDERING) if chr(code) not in "\n\t"
 }
 """What stands for these, and for what a terminal obeys, where JSON may stand too; line breaks and tabs stay."""
@@ -108,6 +108,11 @@ def word_at(text: str, at: int, end: int, over: str) -> str:
     """
     word = _WORD.match(text, at, end)
     return over if at >= len(text) else word[0] if word is not None else shown(text[at])
+
+
+def safe(text: str) -> str:
+    """Return `text` with what a terminal would obey as escapes; line breaks and tabs stay."""
+    return text.translate(_ESCAPES)
 
 
 def explain(
