@@ -34,6 +34,8 @@ _BRACKET_TAIL: Final = re.compile(r"(?:\{ws\})?\\([)\]}])")
 _NO_MEMBERS: Final = rf"(?={_WS}[^\s,:=)\]}}，：＝）］】｝])"
 _MOST: Final = DEPTH + 2  # closers that are looked at, dropped ones too: with all their blanks they fit into HOLD_LIMIT
 _MORE: Final = -2
+_KEY: Final = 64
+"""Characters of a key that another member of the arguments may have."""
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
 _TURN_ENDS: Final = (
@@ -165,7 +167,8 @@ class Endings:
                 self._add(due, tail, code="extra-comma", other=",", many=1)
             for missing, rest in rests:
                 if not (inside and may_be_bracket and len(rest + end) == 1):
-                    self._add(rest, tail + _no_other_fence(tail, final), missing=missing)
+                    no_member = _no_member(final) if inside else ""
+                    self._add(rest, tail + _no_other_fence(tail, final) + no_member, missing=missing)
                 elif bracket is not None:
                     self._add(rest, _NO_MEMBERS + _ends_alone(due), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
@@ -258,6 +261,17 @@ def _no_other_fence(tail: str, final: bool) -> str:
         return ""
     end = r"|\Z" if final else ""
     return rf"(?=[ \t]{{17}}|[ \t]{{0,16}}+[^\w \t]{end}|{LANGUAGE}[^\r\n{{\[])"
+
+
+def _no_member(final: bool) -> str:
+    """Return the pattern of a look-ahead behind a tail before which closers of the arguments are missing.
+
+    A comma and another key are the rest of these: then the closers were written too early, not forgotten. `final`: no
+    more text comes.
+    """
+    end = r"|,?[ \t]*+\Z" if final else ""
+    key = rf"[\"'][^\"'\r\n]{{0,{_KEY}}}+(?:[^\"']|[\"'][ \t]{{0,4}}+[^: \t])"
+    return rf"(?=[^,]|,[ \t]{{0,8}}+(?:[^\"']|{key}){end})"
 
 
 def _ends_alone(due: str) -> str:
