@@ -570,7 +570,7 @@ def test_what_was_begun(raw, expected):
 
 def test_the_parts_of_a_message_are_those_it_was_made_of():
     message = explain(NAMED["call"], "[CALL: f(])", 9, "unexpected-text", "a value", "]", with_grammar=False)
-    assert message_parts(message) == ("a value", "]", 9)
+    assert message_parts(message) == ("a value", "]", 9, False)
     assert message_parts(MALFORMED_CODES["duplicate-key"]) is None
 
 

@@ -206,23 +206,27 @@ def said(expected: Iterable[str]) -> str:
 
 
 class MessageParts(NamedTuple):
-    """The parts of a message of `explain`: what was `expected`, what was `found`, and where in the marker."""
+    """The parts of a message of `explain`: what was `expected`, what was `found`, and where in the marker.
+
+    in_words   whether it says in words what was found, as there is nothing to see; else that stands there, in quotes
+    """
 
     expected: str
     found: str
     at: int
+    in_words: bool
 
 
 def message_parts(message: str) -> MessageParts | None:
     """Return the parts of a message of `explain`, None where it names no place.
 
     >>> message_parts('expected ":", found "x", 27 characters into the marker')
-    MessageParts(expected='":"', found='x', at=27)
+    MessageParts(expected='":"', found='x', at=27, in_words=False)
     """
     found = re.fullmatch(
         r"expected (.+), found (?:(['\"])(.+)\2|(.+)), ([0-9]+) characters into the marker", message, re.DOTALL
     )
-    return MessageParts(found[1], found[3] or found[4], int(found[5])) if found else None
+    return MessageParts(found[1], found[3] or found[4], int(found[5]), found[4] is not None) if found else None
 
 
 def place_said(problem: Malformed) -> int | None:

@@ -20,7 +20,7 @@ from callmark.dialects.notation import fill
 from callmark.dialects.rendering import hidden
 from callmark.errors import UnknownDialectError, UsageError
 from callmark.events import RAW_KEY, JsonValue, Malformed, Notice
-from callmark.reading.diagnosis import NO_DEFINITION, WANTED, MessageParts, message_parts, unknown_tool
+from callmark.reading.diagnosis import NO_DEFINITION, WANTED, message_parts, unknown_tool
 
 if TYPE_CHECKING:
     from callmark.languages import Language
@@ -207,7 +207,7 @@ def _may_be_open(value: JsonValue, problem: Malformed) -> bool:
 def _has_more(problem: Malformed) -> bool:
     """Whether what is wrong is a word or a sign behind a value, or a key without one: it may be more of that value."""
     parts = message_parts(problem.message)
-    if parts is None or problem.code != "unexpected-text" or _in_words(parts, problem):
+    if parts is None or problem.code != "unexpected-text" or parts.in_words:
         return False
     if parts.expected in _OF_KEYS:
         return parts.found in (",", "}", ")")
@@ -227,25 +227,19 @@ def _place(problem: Malformed, words: Language, nonce: str | None) -> str:
     if parts is None:
         return ""
     at, size = parts.at, len(problem.raw)
-    in_words = _in_words(parts, problem)
     raw = hidden(problem.raw, nonce)
     if at >= size:  # in text that is not of the marker, of which only what was found is known
         if problem.span.end - problem.span.start > size:  # or in a part of it that was left out
             return ""
         raw += _FAR * (at > size + 1)
         at = len(raw)
-        raw += "" if in_words else parts.found
+        raw += "" if parts.in_words else parts.found
     end = at + (len(parts.found) if raw.startswith(parts.found, at) else 1)
     around = f"{raw[max(at - EXCERPT, 0) : at]}⟦{raw[at:end]}⟧{raw[end : end + EXCERPT]}"
     told = fill(words.feedback["expected"], {"expected": _translated(parts.expected, words.expected)})
-    found = _translated(parts.found, words.expected) if in_words else _as_code(parts.found)
+    found = _translated(parts.found, words.expected) if parts.in_words else _as_code(parts.found)
     told = fill(_GAP.sub("", told), {"found": found, "excerpt": " ".join(around.split())})
     return words.feedback["between"] + told
-
-
-def _in_words(parts: MessageParts, problem: Malformed) -> bool:
-    """Whether a message says in words what was found, as there is nothing to see; else that stands there, in quotes."""
-    return f"found {parts.found}, {parts.at} " in problem.message
 
 
 def _as_code(text: str) -> str:
