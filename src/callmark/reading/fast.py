@@ -194,10 +194,6 @@ def _joined(members: list[str]) -> str:
     return "".join(members)  # a long value is copied once
 
 
-def _none(_buffer: str, _at: int) -> None:
-    """Match nothing."""
-
-
 def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: Parameters | None) -> Read | int:
     """Read values between tags, where nothing in them looks like markup."""
     form, tags = parts.form, parts.values
@@ -206,7 +202,7 @@ def _tags(parts: Patterns, buffer: str, at: int, depth_limit: int, parameters: P
     pieces: list[str] = []
     values: dict[str, JsonValue] = {}
     start = at
-    simple = tags.simple.match if form.encoding == "raw" and not tags.whole else _none
+    simple = tags.simple.match
     keyed, holds, items = tags.keyed, tags.holds, form.item != ""  # for each value, a look-up costs more
     told = parameters is not None or tags.typed
     last, behind = None, -1

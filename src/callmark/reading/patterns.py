@@ -72,7 +72,7 @@ class ValuePatterns:
     holds      whether tags may say that a value holds elements (groups `object` and `array`)
     loose_between   what tolerant reading takes between values too; `loose_first` before the first one
     simple     a value of one line (group `value`) in which nothing looks like a stop, up to what ends it, and the tail
-               (group `last`) if it is the last one
+               (group `last`) if it is the last one; nothing where a value is more than its text
     typed      whether tags may say what a value is (groups `text` and `json`), loose ones aside
     keyed      whether each value has a key, and that stands in its tag as it is
     """
@@ -129,7 +129,7 @@ class ValuePatterns:
         lines = (r"(?P<line>\r?\n)?+", rf"(?(line)(?:(?!{inside})\r?\n)?+)") if form.trim else ("", "")
         value = rf"(?P<value>[^{closed}\r\n]{{0,1024}}+)"
         simple = f"(?!{anonymous(tail)}){parameter}{lines[0]}{value}{lines[1]}{stop}(?P<last>{anonymous(tail)})?+"
-        self.simple = Pattern(simple if plain else "(?!)")
+        self.simple = Pattern(simple if plain and not (escapes or self.whole) else "(?!)")
         self.typed = re.search(r"\(\?P<(?:text|json)>", parameter + form.member) is not None
         self.keyed = not form.member and form.key_encoding == "raw"
 
