@@ -41,10 +41,10 @@ MALFORMED_CODES: dict[str, str] = {
 }
 
 NOTICE_CODES: dict[str, str] = {
-    "marker-in-fence": "a marker stands in a code fence and was left as text",
-    "marker-in-code": "a marker stands in code (inline, or of HTML) and was left as text",
-    "marker-in-quote": "a marker stands in a block quote and was left as text",
-    "marker-in-reasoning": "a marker stands in reasoning and was left as text",
+    "marker-in-fence": "a marker in a code fence is not a call",
+    "marker-in-code": "a marker in code (inline, or of HTML) is not a call",
+    "marker-in-quote": "a marker in a block quote is not a call",
+    "marker-in-reasoning": "a marker in reasoning is not a call",
     "unknown-nonce": "a marker does not carry the nonce that was asked for and was left as text",
     "too-many-calls": "the limit of calls in one message is reached; this and later markers are left as text",
     "unknown-tool": "a call names a tool that is not among the given ones",

@@ -10,6 +10,7 @@ import msgspec
 from callmark.dialects import Dialect
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
 from callmark.errors import UsageError
+from callmark.events import NOTICE_CODES
 from callmark.toolshapes import DIGITS_LIMIT
 
 Tolerance: TypeAlias = Literal["strict", "lenient", "salvage"]
@@ -59,12 +60,8 @@ EVERYWHERE: Final[Mapping[str, ContextPolicy]] = dict.fromkeys(_POLICIES, "allow
 """The option `contexts` with which markers are read wherever they stand."""
 Remark: TypeAlias = tuple[str, str] | tuple[()]
 """Code and message of a Notice, or () for none."""
-NOTICES: Final = {
-    "fence": ("marker-in-fence", "a marker in a code fence is not a call"),
-    "code": ("marker-in-code", "a marker in code (inline, or of HTML) is not a call"),
-    "quote": ("marker-in-quote", "a marker in a block quote is not a call"),
-    "reasoning": ("marker-in-reasoning", "a marker in reasoning is not a call"),
-}
+NOTICES: Final = {context: (f"marker-in-{context}", NOTICE_CODES[f"marker-in-{context}"]) for context in _POLICIES}
+"""The Remark on a marker that is left as text, for each context."""
 
 
 def wanted_again(options: Mapping[str, Any]) -> dict[str, Any]:
