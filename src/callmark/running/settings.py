@@ -9,6 +9,7 @@ import msgspec
 from callmark.dialects import Dialect, dialects, selected, unregistered
 from callmark.errors import UsageError, refusal
 from callmark.languages import Language
+from callmark.writing.messages import Place
 
 _GIVEN: Final = {
     "reading": ("tools", "nonce"),
@@ -50,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dialect: str | Dialect = "call"
     language: str | Language = "en"
     nonce: str | None = None
-    where: Literal["system", "merged", "user", "depth", "both"] = "merged"
+    where: Place = "merged"
     prompt: dict[str, Any] = msgspec.field(default_factory=dict)
     reading: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -28,6 +28,8 @@ from callmark.errors import CallmarkError, UsageError, nearest, refusal
 from callmark.languages import BuiltIn
 from callmark.reading.options import Tolerance, checked_policies
 from callmark.running.settings import Settings
+from callmark.writing.messages import Place
+from callmark.writing.prompt import Examples
 from callmark.writing.signatures import Style
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -65,11 +67,11 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     dialect: str | Dialect = "call"
     style: Style = "signature"
     language: BuiltIn = "en"
-    examples: Literal["turns", "inline", "none"] = "turns"
+    examples: Examples = "turns"
     budget: int | None = None
     reasoning: bool = False
     tools: tuple[str, ...] | None = None
-    place: Literal["system", "merged", "user", "depth", "both"] = "merged"
+    place: Place = "merged"
     depth: int = 4
     system_role: bool = True
     merge_roles: bool = True

@@ -18,7 +18,6 @@ from callmark.events import MALFORMED_CODES, NOTICE_CODES, Event, Malformed, Not
 from callmark.reading.options import Limits, Tolerance
 from callmark.serving.methods import (
     Contexts,
-    Examples,
     LanguageName,
     Message,
     ModelText,
@@ -29,12 +28,13 @@ from callmark.serving.methods import (
     State,
     ToolChoice,
     Tools,
-    Where,
     fields,
     method,
 )
 from callmark.serving.texts import Positions, Units
 from callmark.writing.export import Target
+from callmark.writing.messages import Place
+from callmark.writing.prompt import Examples
 from callmark.writing.signatures import Style
 
 
@@ -226,7 +226,7 @@ class Prompt(Offer, frozen=True, kw_only=True):
     budget: Annotated[int | None, Meta(description="Most tokens; a shorter style is taken if it is too long.")] = None
     template: str | None = None
     messages: list[Message] | None = None
-    where: Where = "system"
+    where: Place = "system"
     depth: Annotated[int, Meta(ge=0)] = 4
 
 

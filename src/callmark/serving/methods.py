@@ -36,8 +36,6 @@ Nonce: TypeAlias = Annotated[str | None, Meta(description="What every call must 
 ModelText: TypeAlias = Annotated[str, Meta(description="What the model wrote.")]
 LanguageName: TypeAlias = Annotated[BuiltIn, Meta(description="In which the model is told.")]
 ToolChoice: TypeAlias = Annotated[str, Meta(description="auto, none, required, or the name of a tool.")]
-Examples: TypeAlias = Literal["turns", "inline", "none"]
-Where: TypeAlias = Literal["system", "merged", "user", "depth", "both"]
 NewName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128, description="A name; null: a new one is made.")]
 
 

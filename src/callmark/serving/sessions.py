@@ -21,7 +21,6 @@ from callmark.events import Event
 from callmark.reading.options import Limits, Tolerance
 from callmark.serving.methods import (
     Contexts,
-    Examples,
     LanguageName,
     Message,
     Name,
@@ -31,17 +30,18 @@ from callmark.serving.methods import (
     Params,
     State,
     ToolChoice,
-    Where,
     method,
 )
 from callmark.tools.results import Result
+from callmark.writing.messages import Place
+from callmark.writing.prompt import Examples
 from callmark.writing.signatures import Style
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from callmark.running.session import SessionStats
-    from callmark.serving.hosting import Hosted
+    from callmark.serving.hosting import Host, Hosted
 
 SessionName = Annotated[str, Meta(min_length=1, max_length=128, description="The name of an open session.")]
 
@@ -234,7 +234,7 @@ class SessionSettings(Params, frozen=True, kw_only=True):
     dialect: Name = "call"
     language: LanguageName = "en"
     nonce: Nonce = None
-    where: Where = "merged"
+    where: Place = "merged"
     prompt: SessionPrompt = SessionPrompt()
     reading: SessionReading = SessionReading()
 
@@ -287,18 +287,20 @@ class SessionOpened(msgspec.Struct, frozen=True):
 @method("session/open", SessionOpen, SessionOpened)
 def session_open(state: State, params: SessionOpen) -> SessionOpened:
     """Open a conversation whose model and tools live in the client."""
-    if state.host is None:
-        from callmark.serving.hosting import Host  # asyncio, threads and the executor: who only parses wants none
+    return SessionOpened(_host(state).open(params))
 
-        state.host = Host(state)
-    return SessionOpened(state.host.open(params))
+
+def _host(state: State) -> Host:
+    """Return the host of a client's sessions, made when the first of them is spoken of."""
+    from callmark.serving.hosting import Host  # asyncio, threads and the executor: who only parses wants none
+
+    state.host = state.host or Host(state)
+    host: Host = state.host
+    return host
 
 
 def _hosted(state: State, name: str) -> Hosted:
-    from callmark.serving.hosting import Host
-
-    host: Host = state.host or Host(state)
-    return host.get(name)
+    return _host(state).get(name)
 
 
 class SessionRun(Params, frozen=True, kw_only=True):
@@ -418,8 +420,5 @@ class ModelChunk(Params, frozen=True, kw_only=True):
 @method("model/chunk", ModelChunk, Nothing)
 def model_chunk(state: State, params: ModelChunk) -> Nothing:
     """Take the next piece of what the model writes; best sent as a notification."""
-    from callmark.serving.hosting import Host
-
-    host: Host = state.host or Host(state)
-    host.chunk(params.generation, params.text)
+    _host(state).chunk(params.generation, params.text)
     return Nothing()

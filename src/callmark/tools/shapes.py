@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from callmark.dialects.values import as_json
 from callmark.errors import ToolError, ToolsError, check_flags
@@ -15,7 +15,6 @@ from callmark.tools.tool import NAME_LIMIT, Tool
 from callmark.toolshapes import field, pointed, type_of
 
 Host = Literal["openai", "openai-responses", "anthropic", "gemini"]
-_HOSTS: Final = ("openai", "openai-responses", "anthropic", "gemini")
 
 ALIAS_LIMIT: Final = 64  # characters: what the narrowest host takes
 _NARROW = re.compile(r"[^A-Za-z0-9_-]")
@@ -88,8 +87,8 @@ def native(tools: Iterable[Tool], host: Host) -> Native:
     "openai" is the chat API, which most servers copy. Gemini has a dialect of JSON Schema of its own: types in
     capitals, `nullable`, no references. What it does not have is left out; callmark checks arguments in full anyway.
     """
-    if host not in _HOSTS:
-        raise ToolsError(f"host: expected one of {', '.join(_HOSTS)}, found {host!r}")
+    if host not in get_args(Host):
+        raise ToolsError(f"host: expected one of {', '.join(get_args(Host))}, found {host!r}")
     chosen = tuple(tools)
     aliases = Aliases(each.qualified_name for each in chosen)
     return Native(_shaped([(aliases.alias(each.qualified_name), each) for each in chosen], host), aliases)

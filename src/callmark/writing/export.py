@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from callmark.dialects import Dialect, Writing, derived, selected
 from callmark.dialects.notation import fill
@@ -65,7 +65,7 @@ from callmark.writing.schema_rules import (
 from callmark.writing.toolset import ANNOTATIONS, Schema, ToolSpec, resolved, satisfiable, tool_specs
 
 Target: TypeAlias = Literal["llguidance", "gbnf", "xgrammar", "structural-tag", "regex"]
-TARGETS: Final = ("llguidance", "gbnf", "xgrammar", "structural-tag", "regex")
+TARGETS: Final[tuple[Target, ...]] = get_args(Target)
 CALLS_LIMIT: Final = 16  # calls in one message: more is a loop, not a plan
 _WEIGHT: Final = 400_000  # characters of all values, written out: from 1,500,000 on llguidance refuses a grammar
 _SETTABLE: Final = ((1, 65_536), (1, 4_096), (0, 4))  # least and most of each of the bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 from zlib import crc32
 
 from callmark.errors import UsageError
@@ -12,7 +12,8 @@ from callmark.writing.prompt import Prompt
 
 Message: TypeAlias = dict[str, Any]
 
-PLACES: Final = ("system", "merged", "user", "depth", "both")
+Place: TypeAlias = Literal["system", "merged", "user", "depth", "both"]
+PLACES: Final[tuple[Place, ...]] = get_args(Place)
 _LEADING: Final = ("system", "developer")
 _RESULTS: Final = ("tool", "function")
 _OURS = re.compile(
@@ -23,7 +24,7 @@ _OURS = re.compile(
 
 
 def merge_into_messages(
-    messages: Iterable[Mapping[str, Any]], prompt: Prompt, where: str = "system", *, depth: int = 4
+    messages: Iterable[Mapping[str, Any]], prompt: Prompt, where: Place = "system", *, depth: int = 4
 ) -> list[Message]:
     """Return the messages with the prompt in them, between `<tool-protocol>` tags; the input is left as it is.
 

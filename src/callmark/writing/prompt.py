@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from callmark.dialects import Dialect, Writing, selected
 from callmark.dialects.notation import fill
@@ -30,6 +30,7 @@ from callmark.writing.signatures import STYLES, Style, described
 from callmark.writing.toolset import ToolSpec, satisfiable, tool_specs
 
 CHOICES: Final = ("auto", "none", "required")
+Examples: TypeAlias = Literal["turns", "inline", "none"]
 _LOOPS: Final = 2  # examples of the whole loop: the second says that there are other tools, a third brings little more
 TEMPLATE: Final = "{title}\n\n{tools}\n\n{how}\n\n{rules}\n\n{examples}"
 """How the parts of a prompt stand together; a template of one's own has the same places, or some of them."""
@@ -79,7 +80,7 @@ def protocol_prompt(
     language: str | Language = "en",
     nonce: str | None = None,
     reasoning: bool = False,
-    examples: str = "turns",
+    examples: Examples = "turns",
     budget: int | None = None,
     count: Callable[[str], int] = estimate_tokens,
     template: str | None = None,
@@ -114,7 +115,7 @@ def protocol_prompt(
     check_flags(parallel=parallel, reasoning=reasoning)
     if style not in STYLES:
         raise UsageError(f"style: expected one of {', '.join(STYLES)}, found {style!r:.80}")
-    if examples not in ("turns", "inline", "none"):
+    if examples not in get_args(Examples):
         raise UsageError(f"examples: expected turns, inline or none, found {examples!r:.80}")
     if not isinstance(budget, int | None) or isinstance(budget, bool):
         raise UsageError(f"budget: expected an integer, found {budget!r:.80}")
