@@ -13,9 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from callmark.running import jobs as words
 from callmark.running.bulkhead import Bulkhead
-from callmark.running.jobs import Approval, Approver, Content, Job, content_of
+from callmark.running.jobs import CANCELLED, STOPPED, Approval, Approver, Content, Job, content_of, told
 from callmark.running.ledger import SESSION_DIGITS
 from callmark.running.signals import Bell, Cancel, Handed, attempt_here, unless
 from callmark.running.workers import Delivery, Workers, is_async, off_loop
@@ -159,7 +158,7 @@ class Bodies:
             content: Content = delivery.content
             return content
         if cancelled:
-            return Content(failure=words.STOPPED if job.began else words.CANCELLED)
+            return Content(failure=STOPPED if job.began else CANCELLED)
         hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"
         message = f"the tool did not answer within {seconds:g} seconds"
         return Content(failure=Failure(kind="timeout", message=message, hint=hint), broke=True)
@@ -167,7 +166,7 @@ class Bodies:
     def _content(self, outcome: Outcome, context: Invocation) -> Content:
         """Return what a body came to. What it raises when it is cancelled says nothing of the tool."""
         content = content_of(outcome, self._result_limit, self._error_text)
-        return Content(failure=words.STOPPED) if content.broke and context.cancelled else content
+        return Content(failure=STOPPED) if content.broke and context.cancelled else content
 
     # Beside bodies.
 
@@ -176,7 +175,7 @@ class Bodies:
         if tool.format_message is None:
             return ""
         saying = partial(tool.format_message, copied(arguments))
-        return await self._asides.aside(saying, words.told, MESSAGE_SECONDS, ABANDONED_LIMIT) or ""
+        return await self._asides.aside(saying, told, MESSAGE_SECONDS, ABANDONED_LIMIT) or ""
 
     async def is_offered(self, asked: Asked, context: Invocation) -> Outcome:
         """Ask a tool whether it is offered, in this event loop where it is async, else in a thread."""
@@ -209,7 +208,7 @@ async def _called(
     """
     if is_async(function):
         return await attempt_here(function, argument)
-    told: Outcome | None = await workers.aside(
+    answer: Outcome | None = await workers.aside(
         lambda: [function(argument)], lambda did: did, seconds, ABANDONED_LIMIT
     )
-    return told if told is None or told.error is not None else await attempt_here(told.value.pop)
+    return answer if answer is None or answer.error is not None else await attempt_here(answer.value.pop)

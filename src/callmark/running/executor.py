@@ -19,12 +19,23 @@ import msgspec
 
 from callmark.errors import ToolError, UsageError
 from callmark.events import Call
-from callmark.running import jobs as words
 from callmark.running.bodies import ABANDONED_LIMIT, Bodies, Body, inside
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead
 from callmark.running.gates import Gates, cancel_of
-from callmark.running.jobs import Approval, Approver, Job, digest, groups
+from callmark.running.jobs import (
+    CANCELLED,
+    NOT_OFFERED,
+    STOPPED,
+    TRANSIENT,
+    UNKNOWN,
+    Approval,
+    Approver,
+    Job,
+    digest,
+    groups,
+    stopped,
+)
 from callmark.running.ledger import Ledger, LedgerError, call_key
 from callmark.running.loop_guard import Attempt, LoopGuard
 from callmark.running.observing import Observer, ToolStats, Watch, wall_clock
@@ -312,7 +323,7 @@ class Executor:
             except msgspec.MsgspecError as error:
                 raise LedgerError(f"ledger: expected the result of {job.call.name!r:.80}, found: {error}") from error
         elif claim.state == "unknown":
-            job.result = job.failed(words.UNKNOWN, self._clock())
+            job.result = job.failed(UNKNOWN, self._clock())
 
     def _admit(self, jobs: list[Job], guard: LoopGuard | None) -> None:
         if guard is None:
@@ -347,7 +358,7 @@ class Executor:
             self._admit([job] if job.ours else [], guard)  # who had it before gave it back
         if job.result is None:
             hidden = job.tool is not None and allowed is not None and job.tool.qualified_name not in allowed
-            failure = words.NOT_OFFERED if hidden else await self._gates.passed(job, context, alone)
+            failure = NOT_OFFERED if hidden else await self._gates.passed(job, context, alone)
             if failure is not None:
                 job.result = job.failed(failure, self._clock())
         step = self._last_step(job)
@@ -381,13 +392,13 @@ class Executor:
             return None
         job.ours = False
         result = self._came_to(job)
-        if not job.began and result.outcome in words.TRANSIENT:
+        if not job.began and result.outcome in TRANSIENT:
             return self.ledger.release, job.key
         return self.ledger.finish, job.key, msgspec.json.encode(result)
 
     def _came_to(self, job: Job) -> Result:
         if job.result is None:
-            job.result = job.failed(words.STOPPED if job.began else words.CANCELLED, self._clock())
+            job.result = job.failed(STOPPED if job.began else CANCELLED, self._clock())
         return job.result
 
     async def _wait_for_other(self, job: Job, context: Invocation) -> None:
@@ -404,8 +415,8 @@ class Executor:
                 await bell.wait(pause if left is None else min(pause, left))
         finally:
             cancel.leave()
-        stopped = words.stopped(context)
-        if stopped is None:
+        why = stopped(context)
+        if why is None:
             await self._claim(job)
         else:
-            job.result = job.failed(stopped, self._clock())
+            job.result = job.failed(why, self._clock())

@@ -10,11 +10,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from callmark.errors import ToolError
-from callmark.running import jobs as words
 from callmark.running.bodies import Bodies, inside
 from callmark.running.breaker import Breaker
 from callmark.running.bulkhead import Bulkhead, Place
-from callmark.running.jobs import Approval, Approver, Job
+from callmark.running.jobs import (
+    NESTED,
+    NOT_OFFERED,
+    STOPPED,
+    TOO_LATE,
+    UNKNOWN,
+    Approval,
+    Approver,
+    Job,
+    stopped,
+)
 from callmark.running.ledger import Ledger
 from callmark.running.rendering import ERROR_LIMIT, cut_text
 from callmark.running.signals import Bell, Cancel, unless
@@ -72,10 +81,10 @@ class Gates:
             kind = _KINDS.get(error.code, error.code)
             return Failure(kind=kind, message=cut_text(error.message, ERROR_LIMIT), hint=error.hint)
         if job.tool is not found:  # its name meant nothing, or another tool, when this message was judged
-            return words.NOT_OFFERED
+            return NOT_OFFERED
         outer = inside.get()
         if outer is not None and outer.depth >= NESTING_LIMIT:
-            return words.NESTED
+            return NESTED
         asks = found.needs_approval and not (context.review and found.mode == "write")
         message = ""
         if self._announce is not None or (asks and self._approve is not None):
@@ -101,19 +110,19 @@ class Gates:
                 await bell.wait(context.remaining_seconds())
             if queue is not self._bulkhead:
                 counted = self._bulkhead.enter(found.mode)  # it waits for no place there, and takes one that is free
-            stopped = words.stopped(context)
-            if stopped is None and not room.inside:
-                stopped = words.TOO_LATE  # the timer went off before the time had come
-            if stopped is None and not self._registry.holds(found):
-                stopped = words.NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
-            stopped = stopped or self._bodies.saturated()
-            if stopped is None:  # the breaker may have opened while the call waited
+            why = stopped(context)
+            if why is None and not room.inside:
+                why = TOO_LATE  # the timer went off before the time had come
+            if why is None and not self._registry.holds(found):
+                why = NOT_OFFERED  # its extension was stopped while the call waited, for consent or a place
+            why = why or self._bodies.saturated()
+            if why is None:  # the breaker may have opened while the call waited
                 admitted = breaker.admit(ticket)
-                stopped, ticket = (admitted, ticket) if isinstance(admitted, Failure) else (None, admitted)
-            if stopped is None and not await self._ledger.soon(self._ledger.start, job.key) and found.mode == "write":
-                stopped = words.UNKNOWN  # another process took the call over; what only reads may run in both
-            if stopped is not None:
-                return stopped
+                why, ticket = (admitted, ticket) if isinstance(admitted, Failure) else (None, admitted)
+            if why is None and not await self._ledger.soon(self._ledger.start, job.key) and found.mode == "write":
+                why = UNKNOWN  # another process took the call over; what only reads may run in both
+            if why is not None:
+                return why
             if self._announce is not None:
                 attempt(self._announce, Approval(found, copied(job.arguments), message, context))
             content = await self._bodies.run(job, found, context, cancel, alone)
@@ -121,7 +130,7 @@ class Gates:
                 job.result = job.succeeded(content.data, content.truncated, self._clock())
             if content.broke:
                 breaker.failed(ticket)
-            elif job.began and content.failure is not words.STOPPED:
+            elif job.began and content.failure is not STOPPED:
                 breaker.succeeded(ticket)
             return content.failure
         finally:
@@ -139,9 +148,9 @@ class Gates:
             return Failure(kind="denied", message="nobody is there to consent to this call", hint="do without it")
         asking = self._bodies.consent(self._approve, Approval(tool, copied(arguments), message, context))
         answer = await unless(cancel_of(context), asking, context.remaining_seconds())
-        stopped = words.stopped(context)
-        if stopped is not None or (answer is not None and answer.value is True):
-            return stopped
+        why = stopped(context)
+        if why is not None or (answer is not None and answer.value is True):
+            return why
         return Failure(kind="denied", message="the call was not approved", hint="do without it, or ask the user")
 
 
