@@ -171,6 +171,13 @@ def test_every_room_has_a_floor():
     assert {"events", "dialects", "reading", "cli"} <= {module.room for module in MODULES}
 
 
+def test_the_readme_lists_the_rooms_from_the_lowest_floor_up():
+    listed = README.read_text(encoding="utf-8").partition("\n## The code\n")[2].partition("\n## ")[0]
+    rooms = [room for line in re.findall(r"^- ([^:]+):", listed, re.MULTILINE) for room in re.findall("`(.+?)`", line)]
+    assert {*rooms} == FLOOR.keys() - {"callmark", "__main__"}
+    assert [FLOOR[room] for room in rooms] == sorted(FLOOR[room] for room in rooms)
+
+
 @each_module
 def test_nobody_imports_upward(module):
     for found in module.imports:

@@ -1,1 +1,1 @@
-"""Reading: from what a model writes to events. The only room besides `writing` that knows regular expressions."""
+"""Reading: from what a model writes to events. Pure: no clock, threads or I/O."""

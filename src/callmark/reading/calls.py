@@ -78,15 +78,16 @@ _FIRST_KEY: Final = re.compile(r"(?:\{[ \t\r\n]{0,64}+[\"'“]?([\w.\-]{0,128}+)
 _NONE_BESIDE: Final[Mapping[str, Span]] = {}
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
-IN_TEXT: Final = 0  # modes; each has a line of its own, as the compiled engine looks up what it finds in a tuple
-IN_CALL: Final = 1
-IN_TAIL: Final = 2
-IN_SECTION: Final = 3
-IN_BROKEN: Final = 4
-IN_OVERFLOW: Final = 5
-IN_SOLE: Final = 6
-IN_BEHIND: Final = 7
-IN_LEAD: Final = 8
+# The modes. Each has a line of its own, as the compiled engine looks up what it finds in a tuple.
+IN_TEXT: Final = 0  # outside of markers
+IN_CALL: Final = 1  # in the arguments of a call
+IN_TAIL: Final = 2  # behind them, before what closes the marker
+IN_SECTION: Final = 3  # between the calls of a section
+IN_BROKEN: Final = 4  # behind a broken marker: where to go on
+IN_OVERFLOW: Final = 5  # in arguments behind their limit
+IN_SOLE: Final = 6  # behind a call that must be alone in its fence
+IN_BEHIND: Final = 7  # behind a call, where a closer too many may stand
+IN_LEAD: Final = 8  # where the text begins
 
 
 class CallReading:

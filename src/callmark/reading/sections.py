@@ -3,19 +3,26 @@
 Between `calls.CallReading`, which reads a call, and `parser.Parser`, which reads the text around markers.
 
 How reading goes on after a broken marker. A marker is broken where no continuation can make it one, and nobody can tell
-how it would go on (else it is read to its end and refused there, see the faults of `values`). `Malformed` then
-reaches to that place, or over the dialect's own tail if it comes within RECOVERY characters and before another opener;
-where none comes, over the brackets that close what is open, if only members stand between the wrong value and them.
-But the last token before the error is not known to be sound: an unclosed string may have swallowed an opener. If one
-begins in it, `Malformed` ends there, and reading goes on there. So a broken call never swallows a good one, and as the
-tokens that are read again hold no closing quote of their own kind, every character is read again at most once for each
-kind of quote. In a list of calls the last token may also have swallowed the next call, so from its beginning on
-brackets are looked for behind which a separator and the next head stand: `Malformed` ends behind them, and the list
-goes on. If none comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing
-between two calls is supplied behind a sound one only. The next head of a section begins no call where what the broken
-one has swallowed quotes it, as code or in a block quote: heads in text are looked at in the same way. Where the text
-ends inside a marker that could still be completed, everything to the end belongs to it: what stands in the strings of a
-call that was cut is data and is not run.
+how it would go on (else it is read to its end and refused there, see the faults of `values`). `Malformed` never reaches
+beyond the next opener. That is looked for from the beginning of the last token before the error on, as an unclosed
+string may have swallowed one. Up to there `Malformed` ends at the first of these:
+
+1. the marker's own tail, within RECOVERY characters;
+2. the brackets that close what is open, if only members stand between the wrong value and them;
+3. that opener, if it begins before the error;
+4. the error.
+
+So a broken call never swallows a good one, and as the tokens that are read again hold no closing quote of their own
+kind, every character is read again at most once for each kind of quote.
+
+- In a list of calls the last token may also have swallowed the next call: from its beginning on brackets are looked
+  for behind which a separator and the next head stand. `Malformed` ends behind them, and the list goes on; if none
+  comes within RECOVERY characters the list is over, and the rest of it is text. A comma that is missing between two
+  calls is supplied behind a sound one only.
+- The next head of a section begins no call where what the broken one has swallowed quotes it, as code or in a block
+  quote: heads in text are looked at in the same way.
+- Where the text ends inside a marker that could still be completed, everything to the end belongs to it: what stands in
+  the strings of a call that was cut is data and is not run.
 """
 
 from __future__ import annotations
