@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import callmark
 from callmark import Call, Malformed, Notice, Span, UsageError, feedback, parse
 from callmark.dialects import Dialect, Form
+from callmark.dialects.clues import CLUES
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
 from callmark.reading.codes import CODES, explained
-from callmark.reading.findings import CLUES, SHOWN, findings
+from callmark.reading.findings import SHOWN, findings
 from strategies import good_markers, hostile_texts, mutated, options, sloppy_markers
 from test_cases import CASES
 from test_house import repairs_made

@@ -196,6 +196,15 @@ def test_an_import_upward_would_be_seen():
 
 
 @each_module
+def test_what_reads_and_writes_names_no_dialect(module):
+    if module.room not in ("reading", "writing") or module.path.name == "codes.py":  # whose examples name some
+        return
+    known = {row.name for row in dialects()} - {"call", "tool_use"}  # the default, and a word of Anthropic's API
+    words = {node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant)}
+    assert known.isdisjoint(words)
+
+
+@each_module
 def test_lower_floors_are_pure(module):
     if FLOOR[module.room] >= PURE:
         return

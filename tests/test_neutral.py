@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from callmark import Dialect, DialectError, Form, Text, ToolsError, UsageError, dialects, neutralize, parse
 from callmark.dialects.notation import anonymous
 from callmark.dialects.thoughts import THOUGHT_TAGS
+from callmark.dialects.tokens import SPECIAL_TOKENS
 from callmark.reading.row_checks import _SET_APART
 from callmark.reading.scanner import plan
 from callmark.testing import check_neutral
 from callmark.writing import infixes, neutral
-from callmark.writing.neutral import _APART, _APART_IN_PROSE, SPECIAL_TOKENS, neutralized_inside
+from callmark.writing.neutral import _APART, _APART_IN_PROSE, neutralized_inside
 from sampling import sample
 from strategies import HOSTILE, MARKERS, cut_texts, hostile_texts, mutated
 from test_cases import CASES

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import anonymous, expand
+from callmark.dialects.tokens import TURN_ENDS
 from callmark.events import Repair, Span
 from callmark.reading.lookahead import envelope_begun
 from callmark.reading.matching import Pattern
@@ -38,14 +39,6 @@ _KEY: Final = 64
 """Characters of a key that another member of the arguments may have."""
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
-_TURN_ENDS: Final = (
-    rf"(?={_WS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|stop|user)\|>|</s>"
-    r"|<(?:end_of_turn|eos|start_function_response)>|<｜(?:end▁of▁sentence|tool▁outputs▁begin)｜>"
-    r"|<\|END_OF_TURN_TOKEN\|>|<\|tool_response>))"
-)
-"""The end of a model's turn, as the token that says it, or begins results: hosts leave it in the text, and nothing of
-the turn can follow it.
-"""
 
 
 class Ending(NamedTuple):
@@ -173,7 +166,7 @@ class Endings:
                     self._add(rest, _NO_MEMBERS + _ends_alone(due), missing=missing)
             if inside and may_be_bracket and section is not None and section.between:
                 self._add("", f"(?={section.between})", missing=len(due))
-            loose_tails = [derived.tolerated_tail(form), _TURN_ENDS] if only_tail else []
+            loose_tails = [derived.tolerated_tail(form), TURN_ENDS] if only_tail else []
             if self._whole:
                 if _FENCE_TAIL.search(tail):  # or the next fence begins, and its own was forgotten
                     other = rf"(?={tail}{LANGUAGE}[\r\n])"
@@ -186,7 +179,7 @@ class Endings:
             self._add("", rf"(?={_WS}(?:{anonymous(form.opener)})?{envelope_begun(form)})", missing=1)
         # What is ended so was not cut; but the closing run of a fence that came too late would open one.
         for missing in range(1, len(due) + 1) if form.body != "arguments" and not FENCE_RUN.search(form.tail) else ():
-            self._add(due[missing:], _TURN_ENDS, missing=missing)
+            self._add(due[missing:], TURN_ENDS, missing=missing)
 
     def _add_other(
         self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str], many: int = 1

@@ -12,12 +12,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from callmark.dialects import Dialect, dialects, select
-from callmark.dialects.notation import ANY_NAME, expand
+from callmark.dialects.clues import AROUND, CLUES, Clue
+from callmark.dialects.notation import expand
 from callmark.errors import DialectError
 from callmark.events import REPAIR_CODES, Notice, Span
 from callmark.reading import grammar
@@ -34,58 +35,6 @@ SHOWN: Final = 60
 _PROBED: Final = 512  # characters of a text behind an opener that the grammar is asked about
 _PROBES: Final = 64  # places of a text where it is asked: a millisecond each
 _ALONG: Final = 5  # characters that a grammar must go along with: `[CALL` and `<tool`, but no `[1]`
-
-_Clue: TypeAlias = tuple[str, str, str]
-_AROUND: Final[tuple[_Clue, ...]] = (
-    (
-        r"&lt;(?:/?(?:tool_calls?|function_calls?|invoke)\b|function=)",
-        "hermes",
-        "the signs < and > in the tags, not their entities",
-    ),
-    (
-        r"""(?i)<(?![/!?])[^<>\n]{1,64}>\s{0,64}\{\s{0,64}["'](?:name|tool_name|function)["']\s{0,64}:""",
-        "hermes",
-        "the tags <tool_call> and </tool_call> in place of these",
-    ),
-)
-"""Clues to what is wrong around a body, which another dialect may read by itself."""
-CLUES: Final[tuple[_Clue, ...]] = (
-    *_AROUND,
-    (
-        rf"^[ \t]*[(<{{【〔「《〈〖［]?(?:CALL|Call|call)[ \t]*[:：][ \t]*{ANY_NAME}[ \t]*[(（]",
-        "call",
-        "the square brackets around it: [CALL: name(...)]",
-    ),
-    (
-        rf"[\[【［][ \t]?[^\W\d][\w \-]{{0,32}}[:：][ \t]?{ANY_NAME}[ \t]?[(（]",
-        "call",
-        "the word CALL before the name: [CALL: name(...)]",
-    ),
-    (
-        r"""(?i)\{\s{0,64}["'](?:name|tool|tool_name|function|function_name|action)["']\s{0,64}:\s{0,64}"""
-        r"""["'][^"'\n]{1,128}["']\s{0,64},\s{0,64}["'](?:arguments|parameters|params|args|(?:(?:tool|action)_)?input)["']""",
-        "hermes",
-        "the tags around it: <tool_call> and </tool_call>",
-    ),
-    (r"</(?:tool_call|function_calls?|function|invoke)>", "hermes", "an opening tag with a body that belongs to it"),
-    (rf"^[ \t]*{ANY_NAME}\(\s{{0,64}}\{{", "call", "the marker around it: [CALL: name({...})]"),
-    (
-        r"(?i)[<\[][ \t]?(?:tool|function)[ _-]?(?:calls?|use)\b",
-        "hermes",
-        "a dialect's own opener, such as <tool_call>, and a body that belongs to it",
-    ),
-    (
-        r"^[ \t]*(?:```+|~~~+)[ \t]{0,16}(?:tool_call|tool_code)[ \t]{0,16}$",
-        "fenced",
-        'the dialect fenced among those listened for, and an object in the fence: {"name": ..., "arguments": {...}}',
-    ),
-    (
-        rf"(?i)^[ \t]*\**action:?\**:?[ \t]*{ANY_NAME}[ \t]*(?:\(|$)",
-        "react",
-        'the dialect react among those listened for, and on the next line "Action Input:" and an object',
-    ),
-)
-"""What looks like a call without an opener: pattern, the dialect that comes nearest, and what is missing."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,7 +197,7 @@ class _Miss(NamedTuple):
 
 def _near_misses(text: str, lines: _Lines, options: dict[str, Any]) -> Iterator[Finding]:
     """Yield what looks most like a call: one finding, or none."""
-    around, miss = _by_clues(text, _AROUND), _of_another_dialect(text, options)
+    around, miss = _by_clues(text, AROUND), _of_another_dialect(text, options)
     if around is not None and (miss is None or around.start < miss.start):
         miss = around
     along = _along_a_grammar(text, options)
@@ -307,7 +256,7 @@ def _has_grammar(dialect: Dialect) -> bool:
     return True
 
 
-def _by_clues(text: str, clues: tuple[_Clue, ...]) -> _Miss | None:
+def _by_clues(text: str, clues: tuple[Clue, ...]) -> _Miss | None:
     """Return the first clue to a call that has no opener."""
     for pattern, dialect, missing in clues:
         found = re.search(pattern, text, re.MULTILINE)

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from callmark.dialects import Dialect, dialects
 from callmark.dialects.notation import anonymous
+from callmark.dialects.tokens import SPECIAL_TOKENS
 from callmark.languages import Language, language_of
-from callmark.writing.neutral import SPECIAL_TOKENS
 
 HEADER_LIMIT: Final = 600
 """Characters of a line behind a call in which the beginning of a result is looked for: a name and an id fit."""

@@ -21,6 +21,7 @@ from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, e
 from callmark.dialects.parsed import last_characters
 from callmark.dialects.prefixes import first_characters
 from callmark.dialects.thoughts import THOUGHT_TAGS
+from callmark.dialects.tokens import SPECIAL_TOKENS
 from callmark.dialects.values import is_json
 from callmark.errors import UsageError, check_flags
 from callmark.toolshapes import tool_names
@@ -31,26 +32,6 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 1024
 """Characters: no opener is longer, or reading would not hold it back."""
-
-SPECIAL_TOKENS: Final = (
-    r"<\|[^<>|\\\s\u200b]{1,64}\|?>",
-    r"<[^<>|\\\s\u200b]{1,64}\|>",
-    r"<｜[^<>｜\\\s\u200b]{1,64}｜>",
-    r"</?s>",
-    r"<(?:seed:)?(?:bos|eos|pad|unk|sop|eop)>",
-    r"<(?:start|end)_of_turn>",
-    r"<(?:SPECIAL|extra_id)_[0-9]{1,4}>",
-    r"<</?SYS>>",
-    r"\[/?(?:INST|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT|MODEL_SETTINGS)\]",
-    r"\[(?:TOOL_CALLS|TOOL_CONTENT|ARGS|CALL_ID|gMASK)\]",
-    r"\[\|[^\[\]|\\\s\u200b]{1,64}\|\]",
-    r"\[e~\[",
-    r"\]~!?b[\[\]]",
-)
-"""What chat templates write between messages, in the families of models that are in use.
-
-None holds what a token is broken by, or one that the end of a text cuts would be cut again behind its backslash.
-"""
 
 _BEFORE_LINES: Final = {">", r"\]", "\\\n"}  # with which tags end: behind each of them a line may begin, anyway
 _UNSEEN: Final = "\u200b"  # no opener holds it, and nobody sees it
