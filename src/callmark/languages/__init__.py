@@ -63,6 +63,8 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     greeting: str
     greeted: str
     stop: str
+    json_answer: str = ""  # what the proxy says, which takes the languages of this package alone
+    json_by_schema: str = ""
     feedback: dict[str, str]
     expected: dict[str, str] = {}
 

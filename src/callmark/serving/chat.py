@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from callmark.dialects import Dialect
+from callmark.dialects.notation import fill
 from callmark.errors import UsageError
 from callmark.languages import language_of
 from callmark.serving.configuration import ModelSettings
@@ -32,11 +33,6 @@ STOPS_LIMIT: Final = 8
 KEPT_BYTES: Final = 262_144
 """Of tools whose prompt is kept for the next request: some hundred tools, and 64 such prompts take some 40 MB."""
 _OURS: Final = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
-_ANSWER: Final = {
-    "en": ("When you answer without a call, the answer is one JSON value and nothing else", ", valid by this schema: "),
-    "zh-Hans": ("不调用工具时，回答只能是一个 JSON 值，不含其他内容", "，并符合此 schema："),
-    "zh-Hant": ("不呼叫工具時，回答只能是一個 JSON 值，不含其他內容", "，並符合此 schema："),
-}
 _NO_BEGINNING: Final = frozenset("-0123456789")
 _ROLES: Final = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 
@@ -427,12 +423,12 @@ def _harmless_part(part: Body, row: Dialect, names: Collection[str]) -> Body:
 def _form(given: Any, settings: ModelSettings) -> str:
     """Return in words what form `response_format` wants an answer to have, "" for any."""
     kind = given.get("type") if isinstance(given, dict) else None
-    form, by = _ANSWER[settings.language]
+    words = language_of(settings.language)
     if kind == "json_object":
-        return f"{form}."
+        return words.json_answer
     inside = given.get("json_schema") if kind == "json_schema" else None
     schema = inside.get("schema") if isinstance(inside, dict) else None
-    return f"{form}{by}{json.dumps(schema, ensure_ascii=False)}" if schema else ""
+    return fill(words.json_by_schema, {"schema": json.dumps(schema, ensure_ascii=False)}) if schema else ""
 
 
 def _list_of(stop: Any) -> Any:
