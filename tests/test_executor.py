@@ -18,7 +18,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -1726,9 +1726,10 @@ def test_a_tool_that_changes_its_context_changes_no_others():
 
 def test_a_name_that_is_no_text_is_a_result_too(tmp_path):
     odd = Call(Span(0, 0), "", 0, "\ud800", {}, "", "openai", (), "\udc00")
-    for ledger in (Ledger(), SqliteLedger(tmp_path / "ledger.db")):
-        (result,) = Executor(Registry([returning(1)]), ledger=ledger).run_sync([odd])
-        assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
+    with closing(SqliteLedger(tmp_path / "ledger.db")) as on_disk:
+        for ledger in (Ledger(), on_disk):
+            (result,) = Executor(Registry([returning(1)]), ledger=ledger).run_sync([odd])
+            assert (result.outcome, result.name, result.id) == ("unknown-tool", "\ufffd", "\ufffd")
 
 
 def test_half_a_surrogate_pair_costs_no_record(tmp_path):
