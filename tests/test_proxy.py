@@ -28,17 +28,16 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
 
 from callmark.cli import main
+from callmark.running.server_events import EVENT_LIMIT, EventDecoder, EventLimitError
 from callmark.serving import proxy as proxies
 from callmark.serving import relay as relays
 from callmark.serving.chat import taught
 from callmark.serving.configuration import Upstream, make_config
 from callmark.serving.relay import Relay
 from callmark.serving.upstream import (
-    EVENT_LIMIT,
     PIECES_IN_A_ROW,
     UNSURE_SECONDS,
     Connection,
-    EventDecoder,
     UpstreamError,
     failure,
     pieces_of,
@@ -859,7 +858,7 @@ def test_a_body_that_breaks_off_never_looks_complete():
 
 
 def test_an_answer_that_is_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr("callmark.serving.upstream.EVENT_LIMIT", 1000)
+    monkeypatch.setattr("callmark.running.server_events.EVENT_LIMIT", 1000)
     with chain(lambda _: says("x" * 2000, size=2000)) as (_, client):
         assert wire(post(client, STREAM).text)[-1]["error"]["code"] == "upstream_event_too_long"
     monkeypatch.setattr("callmark.serving.proxy.ERROR_LIMIT", 10)
@@ -878,10 +877,11 @@ def test_events_are_decoded_however_they_are_cut():
         for at in range(0, len(data), size):
             found += decoder.feed(data[at : at + size])
         assert found + decoder.finish() == expected
+    assert EventDecoder().feed(b"data: [DONE]\n") == [b"[DONE]"]  # nothing comes behind it
     assert EventDecoder().feed(b"\xef\xbb\xbfdata: 1\n\n") == [b"1"]  # a mark of UTF-8 is no part of the first line
     decoder = EventDecoder()
     assert all(decoder.feed(b"x" * (EVENT_LIMIT // 16)) == [] for _ in range(16))
-    with pytest.raises(UpstreamError):
+    with pytest.raises(EventLimitError):
         decoder.feed(b"x")
 
 

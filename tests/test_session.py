@@ -2073,6 +2073,7 @@ def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
         ((200, ["data: {"]), "expected JSON from the model's server"),
         ((200, ['data: {"error": {"message": "no"}}']), "sent an error"),
         ((200, ["data: 3"]), "sent an error"),
+        ((200, ['error: {"message": "no"}']), "sent an error"),
         ((200, ["data: " + "[" * 100_000]), "expected JSON from the model's server"),
         ((200, ["[" * 100_000]), "expected JSON from the model's server"),
         ((200, ["<html>", "Hello"]), "expected JSON from the model's server, found '<html>"),
@@ -2085,6 +2086,26 @@ def test_a_connection_that_is_lost_behind_its_first_event_cuts_the_answer(lost):
 def test_what_a_server_refuses_is_an_error(server, answer, said):
     Handler.answers.append(answer)
     with pytest.raises(ModelError, match=rf"^{re.escape(server)}/chat/completions: .*{said}"):
+        play(Session(Registry()), OpenAIModel(server, "tiny"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['data: {"choices":', 'data: [{"delta": {"content": "hi"}, "finish_reason": "stop"}]}', ""],
+        [data(content="h") + "\r\r" + data(content="i") + "\r\r" + reason("stop") + "\r\r"],
+        [": waits", "", data(content="h"), "event: more", "id: 1", data(content="i"), reason("stop")],
+    ],
+)
+def test_events_are_read_as_servers_write_them(server, lines):
+    Handler.answers.append((200, lines))
+    assert play(Session(Registry()), OpenAIModel(server, "tiny"))[-1].text == "hi"
+
+
+def test_an_event_without_end_is_given_up(server, monkeypatch):
+    monkeypatch.setattr("callmark.running.server_events.EVENT_LIMIT", 100)
+    Handler.answers.append((200, [data(content="x" * 200)]))
+    with pytest.raises(ModelError, match="expected an event of at most 100 bytes from the model's server"):
         play(Session(Registry()), OpenAIModel(server, "tiny"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import http.client
+import itertools
 import json
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 from callmark.errors import CallmarkError, UsageError
 from callmark.running.loop_guard import LONGEST_SECONDS
+from callmark.running.server_events import EventDecoder, EventLimitError
 from callmark.running.signals import Bell, Cancel, attempt_here, leavable_task, leave_behind, unless
 from callmark.running.workers import is_async, off_loop
 from callmark.tools.foreign import Outcome, attempt
@@ -24,7 +26,7 @@ from callmark.tools.shapes import Host
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
 ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
-_FIELDS: Final = (b":", b"event:", b"id:", b"retry:")  # of server-sent events, beside `data:`
+_FIELDS: Final = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")  # with which a line of events begins
 _CUT: Final = {"choices": [{"index": 0, "delta": {}, "finish_reason": "cut"}]}  # says what a lost connection does not
 _END: Final = object()  # behind the last chunk
 _QUEUE_LIMIT: Final = 64  # chunks that a model may be ahead of who reads them
@@ -257,26 +259,25 @@ class OpenAIModel:
 
 
 def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[Chunk]:
-    """Yield the decoded `data` of server-sent events, until `[DONE]` or the end; where there is none, the whole."""
+    """Yield the decoded data of server-sent events, until `[DONE]` or the end; where there is none, the whole."""
+    decoder = EventDecoder()
     other: list[bytes] = []
     streamed = came = ended = False
     try:
-        for number, line in enumerate(lines):
-            if not number:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            if not line.startswith(b"data:"):
-                streamed = streamed or line.startswith(_FIELDS)
-                if not streamed:
-                    other.append(line)
-                continue
-            streamed = True
-            data = line[5:].strip()
-            if data == b"[DONE]":
-                return
-            event = _event(data, words)
-            ended = ended or _is_last(event)
-            yield event
-            came = True
+        for line in itertools.chain(lines, (None,)):
+            if line is not None and not streamed:
+                streamed = line.removeprefix(codecs.BOM_UTF8).startswith(_FIELDS)
+                other += () if streamed else (line,)
+            found = decoder.finish() if line is None else decoder.feed(line) if streamed else ()
+            for data in found:
+                if data == b"[DONE]":
+                    return
+                event = _event(data, words)
+                ended = ended or _is_last(event)
+                yield event
+                came = True
+    except EventLimitError as error:
+        raise ModelError(f"{error} from the model's server") from None
     except (OSError, http.client.HTTPException):  # a connection that is lost, or silent for too long
         if not came:
             raise

@@ -30,6 +30,7 @@ from starlette.routing import Route
 from callmark.dialects import unregistered
 from callmark.nonces import new_nonce
 from callmark.running.preparing import prepared
+from callmark.running.server_events import EventDecoder, EventLimitError
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.configuration import ProxyConfig, Upstream
 from callmark.serving.deltas import NO_JSON, StreamWriter, error_body, error_in, json_of, whole
@@ -38,7 +39,6 @@ from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
 from callmark.serving.texts import decoded, encoded
 from callmark.serving.upstream import (
     Connection,
-    EventDecoder,
     Header,
     UpstreamError,
     lacks_tools,
@@ -324,6 +324,9 @@ async def _streamed(
         yield last + writer.finish(complete=False)
     except UpstreamError as error:
         yield writer.fail(error.body)
+    except EventLimitError:
+        too_long = UpstreamError(502, "the upstream sent an event that is too long", "upstream_event_too_long")
+        yield writer.fail(too_long.body)
 
 
 def _as_it_is(response: httpx.Response) -> Answer:
