@@ -1748,6 +1748,35 @@ def test_a_form_sees_its_own_beginning_in_a_string_however_it_is_asked_for(expli
     assert [call.name for call in parsed.calls] == ["g"]
 
 
+_LINED = Form(
+    head=r"@{name}\(", body="arguments", opener=r"!!calls{ws}(?=@)", closer="{ws}!!end", begins="!@", line_start=True
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "malformed", "names"),
+    [
+        ({}, "!!calls\n@f(a=1 b=[2}) @g() @h()\n!!end", "@f(a=1 b=[2}) ", ["g", "h"]),
+        ({}, "!!calls\n@f(a=1 b=[2})\n@g() @h()\n!!end", "@f(a=1 b=[2})", ["g", "h"]),
+        ({"tail": "{ws};"}, "!!calls\n@f(] @g(); @h();\n!!end", "@f(] ", ["g", "h"]),
+        ({"separator": "{ws};{ws}"}, "!!calls\n@e(); @f(x y; @g(); @h()\n!!end", "@f(x y; ", ["e", "g", "h"]),
+        ({"separator": "{ws};{ws}"}, "!!calls\n@f(x `y; @g(); @h()\n!!end", "@f(x `y; ", []),
+        ({"separator": "{ws};{ws}"}, "!!calls\n@f([1}" + " x y" * 100 + "; @g()\n!!end", "@f([1", []),
+    ],
+)  # fmt: skip
+def test_a_call_behind_a_broken_one_of_its_section_begins_no_line(fields, text, malformed, names):
+    """Its head is seen there, but alone it would be text: so the section goes on with it."""
+    own = Dialect(name="lined", title="", models="", source="", forms=(replace(_LINED, **fields),))
+    sign = Form(head="@(?P<name>g)", body="json", begins="@")  # which is there sooner than the whole head
+    other = Dialect(name="sign", title="", models="", source="", forms=(sign,))
+    for rows in ([own], [own, other]):
+        check_chunking(text, dialects=rows)
+        check_nothing_is_lost(text, dialects=rows)
+        parsed = callmark.parse(text, dialects=rows)
+        assert [problem.raw for problem in parsed.problems if problem.code == "unexpected-text"][:1] == [malformed]
+        assert [call.name for call in parsed.calls] == names
+
+
 @pytest.mark.parametrize(("head", "begun", "prose"), [
     (r"@do[ ]{name}\(", "@do f(", "@done f("), (r"%%{ws}{name}{ws}(?=\{)", "%% f {", "%% of all")
 ])  # fmt: skip

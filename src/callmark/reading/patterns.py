@@ -290,6 +290,8 @@ class Section:
     `mended_last` the same where no more text comes;
     `resume` what leads from a broken call to the next where a separator stands between them, or to the end of a list
     that more than its bracket closes, or to the next list; None for no separator.
+    `again` begins a call where a broken one ended, as the head of a call that stands alone, which none is there: it
+    would have to begin a line; None for no such form.
     `of_brackets`: that more is brackets, too, of which any number may stand before.
     """
 
@@ -339,6 +341,8 @@ class Section:
         gap = r"[ \t\r\n]{0,16}+"  # so that it is no longer than what leads to the next call of a list
         ends = rf"|{blanks}(?:{closer})|{gap}\]{gap},?{gap}\[{gap}(?:{heads})" if listed else ""
         self.resume = Pattern(f"{brackets}(?={line}(?:{heads}){ends})") if self.separated else None
+        alone = "|".join(anonymous(patterns(form).head.text) for form in forms if form.alone and form.line_start)
+        self.again = Pattern(f"(?P<next>(?={alone}))") if alone else None
         self._next_line = f"(?={line}(?:{heads}))" if ends_itself and not self.separated else ""
         self._behind: dict[int, Pattern] = {}
 

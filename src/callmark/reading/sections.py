@@ -193,6 +193,8 @@ class SectionReading(CallReading):
         if not self._finished and is_held(section.next, buffer, at):
             return False
         between = section.next.match(buffer, at)
+        if between is None and section.again is not None and self._broke:
+            between = section.again.match(buffer, at)
         strict = between is not None
         if section.goes_on and not self._finished and section.next.may_match(buffer, at):
             return False
@@ -366,7 +368,13 @@ class SectionReading(CallReading):
             end = self._end_without_tail(broke.error, min(hit, broke.limit), end)
         closed = 0 <= end <= hit
         if not closed:
-            end = hit if hit <= broke.error else broke.sound if broke.blank else broke.error
+            again = section.again if section is not None and hit <= broke.limit else None
+            if again is not None and not self._finished and again.may_match(buffer, hit):
+                return False
+            if hit <= broke.error or (again is not None and again.match(buffer, hit) is not None):
+                end = hit
+            else:
+                end = broke.sound if broke.blank else broke.error
         end = max(end, self._start - self._base + 1)  # a head of nothing but a look-ahead is passed, too: see `begun`
         swallows = self._opener is not None and not closed
         if swallows and self._entry.form.body != "parameters":
