@@ -956,6 +956,8 @@ def test_what_failed_is_told_without_what_a_terminal_obeys(tmp_path: Path) -> No
     properties = {"\x1b": {"type": "string", "format": "x"}}
     path.write_text(json.dumps([{"name": "f", "parameters": {"properties": properties}}]))
     assert run("grammar", "--tools", path).stderr == "not enforced: f.\\u001b: format\n"
+    assert "extra argument (\\u001b[31m)" in run("parse", path, "\x1b[31m").stderr  # as `parse *` gives it
+    assert "--host \\u001b[31m: expected a --token" in run("serve", "--host", "\x1b[31m").stderr
 
 
 def test_values_are_shown_by_their_kind(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from callmark.cli import reading, running, serving, writing
-from callmark.cli.files import Failure
+from callmark.cli.files import Failure, harmless
 from callmark.errors import CallmarkError
 from callmark.reading import parser
 
@@ -49,6 +49,11 @@ def _ending() -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         raise click.exceptions.Exit(_INTERRUPTED) from None
+    except click.UsageError as error:  # click's own words hold what was given as it is: names of files, say
+        told = error.format_message()
+        if harmless(told) == told:
+            raise
+        raise click.UsageError(harmless(told), error.ctx) from error
     except OSError as error:
         if error.filename is None:
             _drop_output()

@@ -226,7 +226,8 @@ def load_config(path: str | os.PathLike[str]) -> ProxyConfig:
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from error
+        found = error.strerror if isinstance(error, OSError) else error  # which would name the file again
+        raise UsageError(f"{path}: {found}") from error
     return make_config(table, str(path))
 
 
