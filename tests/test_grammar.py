@@ -590,8 +590,13 @@ def test_a_grammar_of_ones_own_imports_ours_and_its_neighbours(tmp_path):
         ("marker: call\ncall: X\nX: /x++ | \\n(?! y | z )/x", "zero-width .*; in a verbose pattern"),
         (
             "%import .json (root,\n  _WS)\nmarker: call\ncall: root X\nX: /</x>/",
-            r"at line 5 column 8 (?s:.*\^); in a pattern a slash is written \\/; behind its own lines a file",
+            r"at line 5 column 8 (?s:.*\^); in a pattern a slash is written \\/$",
         ),
+        (
+            "%import .json (root)\nmarker: call\n%override root: /\n  x/\ncall: root (\n",
+            r"at line [0-9]+ (?s:.*\^); line [0-9]+ is line [0-9]+ of json.lark, before which the end of \S+own.lark",
+        ),
+        ("marker: call\ncall: " + "(" * 3000 + '"x"' + ")" * 3000, "recursion"),
         ('marker: call\ncall: a | b\na: "x"\nb: "x"', "Reduce/Reduce"),
         ("marker: (", "own"),
         ("%import .json (root)\nmarker: call\ncall: root\nroot: NAME", "defined more than once; .* anew by %override$"),

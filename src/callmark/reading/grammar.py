@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from functools import cache
 from importlib.resources import files
 from math import isfinite
@@ -48,9 +49,9 @@ _HINTS: Final = {
     "defined more than once": "; what an imported file defines is defined anew by %override",
     r"zero-width.*\(\?x": r"; in a verbose pattern (/x) a line break stands in a class, [\n], and a blank too, [ ]",
     "Unexpected input": r"; in a pattern a slash is written \/",
-    "at line": "; behind its own lines a file has those of what it imports, as `callmark grammar` prints them",
 }
 """What to do, by a pattern in Lark's words, which do not say so."""
+_LINE: Final = re.compile(r"\bline ([0-9]++)")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?P<real>(?:\.[0-9]++)?+(?:[eE][+\-]?+[0-9]++)?+)")
 _ESCAPE: Final = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([0-9a-fA-F]{4})"  # a surrogate pair
@@ -480,11 +481,31 @@ def _compiled(dialect: Dialect, _edition: tuple[int, int]) -> Grammar:
         lark = Lark(
             text, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=False
         )
-    except (LarkError, OSError) as error:  # OSError: an import that lark knows no file for
+    except (LarkError, OSError, RecursionError) as error:  # OSError: an import that lark knows no file for
         reason = f": {error.__context__}" if isinstance(error.__context__, re.error) else ""  # lark leaves it out
         hints = [hint for words, hint in _HINTS.items() if re.search(words, str(error), re.DOTALL)]
+        hints.append(_other_file(dialect, str(error)))
         raise DialectError(f"{grammar_place(dialect)}: {str(error).strip()}{reason}{''.join(hints)}") from error
     return Grammar(dialect, lark)
+
+
+def _other_file(dialect: Dialect, told: str) -> str:
+    """Return in which file the line is that Lark tells of, where it is in none of the dialect's own; "" for its own.
+
+    What a file ends with is read to the next rule, which is in the file that it imports.
+    """
+    found = _LINE.search(told)
+    if found is None:
+        return ""
+    files, ends = [""], [0]
+    for path, text in _texts(dialect)[0].items():
+        files.append(path)
+        ends.append(ends[-1] + text.count("\n") + 1)  # that which joins them, too
+    at = min(bisect_left(ends, int(found[1])), len(files) - 1)
+    if at < 2:
+        return ""
+    place = f"line {int(found[1]) - ends[at - 1]} of {files[at]}"
+    return f"; line {found[1]} is {place}, before which the end of {files[at - 1]} is read"
 
 
 def flatten(dialect: Dialect) -> str:
@@ -495,6 +516,26 @@ def flatten(dialect: Dialect) -> str:
     a terminal anew, of which all lines but the first are indented. Where parameters have no key, what is in a value is
     said by the rule `value`. Raises DialectError where a file is missing or an import looks different.
     """
+    texts, wanted = _texts(dialect)
+    flat = "\n".join(texts.values())
+    for _, overridden in _OVERRIDE.findall(flat):
+        definition = rf"^[?!]*{overridden}[.0-9]*[ \t]*:.*(?:\n[ \t]+\S.*)*"
+        flat = re.sub(definition, _lines_of, flat, flags=re.MULTILINE)
+    flat = _OVERRIDE.sub(r"\1", flat)
+    if re.search(r"^%import \.", flat, re.MULTILINE):
+        raise DialectError(f"{grammar_place(dialect)}: expected imports of the form `%import .json (object)`")
+    for word, imported, path in wanted:
+        if not re.search(rf"^[?!]*{re.escape(word)}(?:\.[0-9]+)?[ \t]*:", flat, re.MULTILINE):
+            raise DialectError(
+                f"{grammar_place(dialect, path)}: expected the name of what {imported}.lark defines, found {word!r}"
+            )
+    if re.search(r"^%ignore\b", flat, re.MULTILINE):
+        raise DialectError(f"{grammar_place(dialect)}: expected white space as `_GAP?` of .heads, found %ignore")
+    return flat
+
+
+def _texts(dialect: Dialect) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+    """Return the texts of a grammar's files, their imports as empty lines; and what is imported by name: see below."""
     texts: dict[str, str] = {}
     todo = [_file(dialect)]
     wanted: list[tuple[str, str, str]] = []  # names, the files that they are imported from, and those that do so
@@ -512,20 +553,12 @@ def flatten(dialect: Dialect) -> str:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise DialectError(f"{grammar_place(dialect, path)}: {error}") from error
-    flat = "\n".join(_IMPORT.sub(lambda found: "\n" * found[0].count("\n"), text) for text in texts.values())
-    for _, overridden in _OVERRIDE.findall(flat):
-        flat = re.sub(rf"^[?!]*{overridden}[.0-9]*[ \t]*:.*(?:\n[ \t]+\S.*)*", "", flat, flags=re.MULTILINE)
-    flat = _OVERRIDE.sub(r"\1", flat)
-    if re.search(r"^%import \.", flat, re.MULTILINE):
-        raise DialectError(f"{grammar_place(dialect)}: expected imports of the form `%import .json (object)`")
-    for word, imported, path in wanted:
-        if not re.search(rf"^[?!]*{re.escape(word)}(?:\.[0-9]+)?[ \t]*:", flat, re.MULTILINE):
-            raise DialectError(
-                f"{grammar_place(dialect, path)}: expected the name of what {imported}.lark defines, found {word!r}"
-            )
-    if re.search(r"^%ignore\b", flat, re.MULTILINE):
-        raise DialectError(f"{grammar_place(dialect)}: expected white space as `_GAP?` of .heads, found %ignore")
-    return flat
+    return {path: _IMPORT.sub(_lines_of, text) for path, text in texts.items()}, wanted
+
+
+def _lines_of(found: re.Match[str]) -> str:
+    """Return what stands in the place of a text that is left out, so that no other line gets another number."""
+    return "\n" * found[0].count("\n")
 
 
 def _file(dialect: Dialect) -> str:
