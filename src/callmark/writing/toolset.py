@@ -281,8 +281,8 @@ def _plain(key: str, value: Any, place: str, root: Any) -> Any:
     """Return what is no schema: checked, where it is known what it must be."""
     if key in _TEXTS and not isinstance(value, str):
         raise ToolsError(f"{place}: expected a text, found {type(value).__name__}")
-    if key == "$ref" and not _leads_somewhere(value, root):
-        raise ToolsError(f"{place}: expected a reference to what is in the schema (#/...), found {value!r:.80}")
+    if key == "$ref" and (wrong := _leads_nowhere(value, root)):
+        raise ToolsError(f"{place}: expected a reference to what is in the schema (#/...), found {value!r:.80}{wrong}")
     if key in _NUMBERS or key in _COUNTS:
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?", value):
             value = float(value) if "." in value else int(value)
@@ -295,13 +295,14 @@ def _plain(key: str, value: Any, place: str, root: Any) -> Any:
     return value
 
 
-def _leads_somewhere(reference: str, root: Any) -> bool:
+def _leads_nowhere(reference: str, root: Any) -> str:
+    """Return where a reference leads, in words, if that is no schema; "" for one."""
     for _ in range(16):
         target = pointed(reference, root)
         if not isinstance(target, Mapping) or "$ref" not in target:
-            return isinstance(target, Mapping | bool)
+            return "" if isinstance(target, Mapping | bool) else ", which is not there"
         reference = target["$ref"]
-    return False
+    return ", which leads to nothing but references"
 
 
 def _types(value: Any, place: str) -> Any:
