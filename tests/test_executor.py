@@ -536,6 +536,8 @@ def test_tool_errors_reach_the_model_as_data_and_other_texts_only_when_asked():
     assert (
         run_one(body("fail", sync), error_text=True).error.message == "the tool raised ValueError: the password is 1234"
     )
+    sync, _ = raising(ValueError())
+    assert run_one(body("fail", sync), error_text=True).error.message == "the tool raised ValueError"
     assert ToolError("c").message == "c"
 
 

@@ -192,7 +192,7 @@ def _content(outcome: Outcome, limit: int, error_text: bool) -> Content:
         (error,) = error.exceptions
     if isinstance(error, ToolError):
         return _said(error)
-    return _raised(error, f": {error}" if error_text else "")
+    return _raised(error, f": {error}" if error_text and str(error) else "")
 
 
 def _raised(error: BaseException, said: str = "") -> Content:
