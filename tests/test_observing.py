@@ -218,6 +218,21 @@ def test_an_observer_that_raises_changes_nothing():
     assert len(records) == 1
 
 
+def test_what_nobody_would_await_is_refused():
+    """It would be called, and do nothing."""
+
+    async def told(*_: object) -> None: ...
+
+    for where, make in (
+        ("Executor, observers", lambda: Executor(Registry(TOOLS), observers=[told])),
+        ("Executor, announce", lambda: Executor(Registry(TOOLS), announce=told)),
+        ("Breaker, listener", lambda: Breaker(listener=told)),
+        ("Registry, listener", lambda: Registry(listener=told)),
+    ):
+        with pytest.raises(UsageError, match=f"{where}: expected a function that is not async, as nobody awaits it"):
+            make()
+
+
 def test_stats_add_up():
     executor = Executor(Registry(TOOLS), breaker=lambda: Breaker(failures=1))
     calls = parse("[CALL: fails()] [CALL: gives()] [CALL: gives()]").calls

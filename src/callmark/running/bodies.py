@@ -17,9 +17,9 @@ from callmark.running.bulkhead import Bulkhead
 from callmark.running.jobs import CANCELLED, STOPPED, Approval, Approver, Content, Job, content_of, told
 from callmark.running.ledger import SESSION_DIGITS
 from callmark.running.signals import Bell, Cancel, Handed, attempt_here, unless
-from callmark.running.workers import Delivery, Workers, is_async, off_loop
+from callmark.running.workers import Delivery, Workers, off_loop
 from callmark.tools.context import Invocation, apart
-from callmark.tools.foreign import Outcome
+from callmark.tools.foreign import Outcome, is_async
 from callmark.tools.registry import Asked, body_of, copied
 from callmark.tools.results import Failure
 from callmark.tools.tool import Mode, Tool

@@ -11,7 +11,7 @@ from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.running.loop_guard import LONGEST_SECONDS, seconds_left
 from callmark.tools.foreign import attempt
-from callmark.tools.misuse import require
+from callmark.tools.misuse import require, require_plain
 from callmark.tools.results import Failure
 
 State = Literal["closed", "open", "half-open"]
@@ -57,6 +57,7 @@ class Breaker(Forking):
         require("Breaker", (int, float), "a number of seconds", seconds=seconds)
         require("Breaker", Callable, "a function", clock=clock)
         require("Breaker", (Callable, NoneType), "a function", listener=listener)
+        require_plain("Breaker", listener=listener)
         if failures < 1 or not 0 < seconds <= LONGEST_SECONDS:
             raise UsageError(
                 f"Breaker: expected at least 1 failure, more than 0 seconds and at most {LONGEST_SECONDS:,}"

@@ -44,7 +44,7 @@ from callmark.running.signals import Bell, Cancel, Handed
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation, in_review, reviewing
 from callmark.tools.foreign import Outcome
-from callmark.tools.misuse import require
+from callmark.tools.misuse import require, require_plain
 from callmark.tools.registry import Asked, Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
@@ -120,6 +120,8 @@ class Executor:
         require("Executor", Sequence, "a list of functions", observers=observers)
         for observer in observers:
             require("Executor", Callable, "functions", observers=observer)
+            require_plain("Executor", observers=observer)
+        require_plain("Executor", announce=announce)
         if not timeout_seconds > 0 or result_limit < SMALLEST_LIMIT or abandoned_limit < 1:
             raise UsageError(
                 "Executor: expected a timeout of more than 0 seconds, a result limit of at least "

@@ -18,8 +18,8 @@ from callmark.errors import CallmarkError, UsageError
 from callmark.running.loop_guard import LONGEST_SECONDS
 from callmark.running.server_events import EventDecoder, EventLimitError
 from callmark.running.signals import Bell, Cancel, attempt_here, leavable_task, leave_behind, unless
-from callmark.running.workers import is_async, off_loop
-from callmark.tools.foreign import Outcome, attempt
+from callmark.running.workers import off_loop
+from callmark.tools.foreign import Outcome, attempt, is_async
 from callmark.tools.misuse import require
 from callmark.tools.shapes import Host
 

@@ -12,7 +12,6 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from functools import partial
 from typing import Any, TypeVar
 
 from callmark.running.forks import Forking
@@ -254,12 +253,6 @@ def _forgotten(outcome: Outcome) -> None:
     """Close what nobody will await, which Python would remark."""
     if inspect.iscoroutine(outcome.value):
         outcome.value.close()
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Return whether a function is async by its definition: then calling it blocks nobody. An object is its method."""
-    begins = function if inspect.isroutine(function) or isinstance(function, partial) else type(function).__call__
-    return inspect.iscoroutinefunction(begins) or inspect.isasyncgenfunction(begins)
 
 
 async def _whole(begun: Any, finish: Finish, delivery: Delivery, cancel: Cancel) -> None:

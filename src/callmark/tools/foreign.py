@@ -9,6 +9,7 @@ import inspect
 import types
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -25,6 +26,12 @@ class Outcome(NamedTuple):
     def __repr__(self) -> str:
         # A debugging event loop logs a slow task with what it came to.
         return "Outcome(value)" if self.error is None else f"Outcome({type(self.error).__name__})"
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Return whether a function is async by its definition: then calling it blocks nobody. An object is its method."""
+    begins = function if inspect.isroutine(function) or isinstance(function, partial) else type(function).__call__
+    return inspect.iscoroutinefunction(begins) or inspect.isasyncgenfunction(begins)
 
 
 def attempt(function: Callable[..., Any], *arguments: Any) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callmark.errors import UsageError
+from callmark.tools.foreign import is_async
 
 
 def require(where: str, kind: Any, expected: str, **given: Any) -> None:
@@ -19,3 +20,16 @@ def require(where: str, kind: Any, expected: str, **given: Any) -> None:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             found = repr(value) if isinstance(value, int | float) else type(value).__name__
             raise UsageError(f"{where}, {name}: expected {expected}, found {found}")
+
+
+def require_plain(where: str, **given: Any) -> None:
+    """Raise UsageError for an async function, of which nothing would be done, as nobody awaits what it returns.
+
+    >>> async def tell(record): ...
+    >>> require_plain("Executor", announce=tell)
+    Traceback (most recent call last):
+    callmark.errors.UsageError: Executor, announce: expected a function that is not async, as nobody awaits it
+    """
+    for name, value in given.items():
+        if callable(value) and is_async(value):
+            raise UsageError(f"{where}, {name}: expected a function that is not async, as nobody awaits it")

@@ -13,7 +13,7 @@ from callmark.errors import NotPermittedError, ToolError, ToolsError, check_flag
 from callmark.tools.checking import Checker, Engine
 from callmark.tools.context import Invocation, in_review, is_reserved, reviewing
 from callmark.tools.foreign import Outcome, attempt, attempt_async
-from callmark.tools.misuse import require
+from callmark.tools.misuse import require, require_plain
 from callmark.tools.tool import Body, Mode, Tool, tool
 
 Asked = Callable[[Invocation], Any]  # a tool's `should_register`
@@ -84,6 +84,7 @@ class Registry:
         engine: Engine = "auto",
     ) -> None:
         require("Registry", (Callable, NoneType), "a function", clock=clock, listener=listener)
+        require_plain("Registry", listener=listener)
         require("Registry", Callable, "a function", reserved=reserved)
         if engine not in get_args(Engine):
             raise ToolsError(f"Registry, engine: expected one of {', '.join(get_args(Engine))}, found {engine!r:.80}")
