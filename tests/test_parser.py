@@ -1086,6 +1086,22 @@ def test_options_that_are_none_are_told(wrong, told):
         Parser(**wrong)
 
 
+_LONG = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"tolerance": _LONG}, {"nonce": _LONG}, {"dialects": _LONG}, {"contexts": {_LONG: "allow"}}),
+        *({"contexts": {"fence": _LONG}}, {"tools": [{"type": _LONG}]}),
+    ],
+)
+def test_of_a_long_option_a_message_shows_the_beginning(wrong):
+    with pytest.raises(UsageError, match=r"found .*'xxxxx") as caught:
+        Parser(**wrong)
+    assert len(str(caught.value)) < 1000
+
+
 @pytest.mark.parametrize("tolerance", ["strict", "lenient", "salvage"])
 def test_what_is_listened_for_by_default_can_stand_beside_others(tolerance):
     form = Form(head=r"=>{name} (?=\{)", body="json", begins="=")

@@ -70,7 +70,7 @@ def listed(tools: Any) -> list[Any]:
             found += declared
             continue
         if kind := _hosted(tool):
-            expected = f"tools[{len(found)}]: expected a tool with a name and a schema, found one of type {kind!r}"
+            expected = f"tools[{len(found)}]: expected a tool with a name and a schema, found one of type {kind!r:.80}"
             raise ToolsError(f"{expected}, which only the API that has it can call: leave it out")
         found.append(tool)
     return found

@@ -82,7 +82,7 @@ def checked_policies(contexts: Mapping[str, str]) -> Mapping[str, str]:
         raise UsageError(f"contexts: expected a mapping of {', '.join(_POLICIES)}, found {contexts!r:.80}")
     for name, policy in contexts.items():
         if name not in _POLICIES:
-            raise UsageError(f"contexts: expected one of {', '.join(_POLICIES)}, found {name!r}")
+            raise UsageError(f"contexts: expected one of {', '.join(_POLICIES)}, found {name!r:.80}")
         if policy not in _POLICIES[name]:
-            raise UsageError(f"contexts.{name}: expected one of {', '.join(_POLICIES[name])}, found {policy!r}")
+            raise UsageError(f"contexts.{name}: expected one of {', '.join(_POLICIES[name])}, found {policy!r:.80}")
     return dict(contexts)

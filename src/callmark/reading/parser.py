@@ -125,7 +125,7 @@ class Parser(SectionReading):
         limits: Limits | None = None,
     ) -> None:
         if tolerance not in ("strict", "lenient", "salvage"):
-            raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r}')
+            raise UsageError(f'tolerance: expected "strict", "lenient" or "salvage", found {tolerance!r:.80}')
         if nonce is not None:
             check_nonce(nonce)
         if starts_in_reasoning is not False:

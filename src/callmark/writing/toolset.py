@@ -141,7 +141,7 @@ def contradicted(schema: Schema, root: Schema) -> Iterator[str]:
     closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
     for key in sorted(required):
         if is_false(properties.get(key, not closed), root):
-            yield f"expected required keys that may be there, found {key!r}, which may not"
+            yield f"expected required keys that may be there, found {key!r:.80}, which may not"
     if len(required) > schema.get("maxProperties", len(required)):
         yield f"expected maxProperties to allow the {len(required)} required keys, found {schema['maxProperties']}"
     places = len(schema.get("prefixItems", ()))
