@@ -591,6 +591,21 @@ def test_an_answer_may_say_that_there_was_no_error(client):
     assert client.next()["result"]["answer"] == "So it is."
 
 
+@pytest.mark.parametrize("empty", [{}, {"error": None}])
+def test_an_answer_with_nothing_in_it_is_one_that_cannot_be_read(client, empty):
+    """As JavaScript writes a result that is undefined; nobody would answer again, so nothing waits for that."""
+    client.call("session/open", session="s", tools=[LOOK])
+    client.begin("session/run", session="s", text="Look.")
+    client.says("[CALL: look(at=a)]")
+    invoked = client.next("tool/invoke")
+    client.send({"jsonrpc": "2.0", "id": invoked["id"], **empty})
+    request = client.next("model/generate")
+    assert "ClientToolError" in request["params"]["messages"][-1]["content"]
+    assert client.logged == [f"an answer to '{invoked['id']}' has no result: null stands for none"]
+    client.send({"jsonrpc": "2.0", "id": request["id"], **empty})
+    assert "expected a result or an error, found neither" in client.next()["error"]["message"]
+
+
 def test_a_late_answer_is_ignored(client):
     client.call("session/open", session="s", tools=[{**LOOK, "timeout_seconds": 0.05}])
     client.begin("session/run", session="s", text="Look.")

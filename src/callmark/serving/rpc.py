@@ -178,7 +178,7 @@ class Connection:
         notification = False
         try:
             envelope = _opened(message)
-            if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
+            if envelope.method is UNSET and self._answers(envelope):
                 self._answer(envelope)
                 if batch is not None:
                     batch.done()
@@ -264,6 +264,13 @@ class Connection:
         if not self.closed:
             self._send(encoded({"jsonrpc": "2.0", "method": method, "params": params}))
 
+    def _answers(self, envelope: _Envelope) -> bool:
+        """Return whether a message is an answer, even an empty one: JSON of JavaScript leaves out what is undefined."""
+        if envelope.result is not UNSET or envelope.error is not UNSET:
+            return True
+        with self._lock:
+            return isinstance(envelope.id, str) and envelope.id in self._waiting
+
     def _answer(self, envelope: _Envelope) -> None:
         with self._lock:
             answered = self._waiting.pop(envelope.id, None) if isinstance(envelope.id, str) else None
@@ -272,10 +279,13 @@ class Connection:
             self.log(f"an answer to {encoded(given)[:80]!r} is ignored: it comes too late, or nobody asked")
             return
         try:
-            if envelope.result is not UNSET and envelope.error in (UNSET, _NULL):
+            if envelope.error not in (UNSET, _NULL):
+                answered(None, decoded(envelope.error, _error))
+            elif envelope.result is not UNSET:
                 answered(decoded(envelope.result, _any), None)
             else:
-                answered(None, decoded(envelope.error, _error))  # type: ignore[arg-type]  # one of them is there
+                self.log(f"an answer to {envelope.id!r:.80} has no result: null stands for none")
+                raise ServingError("invalid-request", "expected a result or an error, found neither")
         except ServingError as error:
             answered(None, RemoteError(f"an answer that cannot be read: {error}"))
 
