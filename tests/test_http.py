@@ -81,7 +81,7 @@ def test_functions_are_paths(server):
 
 
 def test_others_are_answered_while_what_neutralizing_needs_first_is_compiled(server, preparation):
-    """It takes a second or two, once in a process, and everybody who needs it waits for the same."""
+    """It takes a while, once in a process, and everybody who needs it waits for the same."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "neutralize", "params": {"text": "Hi."}}
     with ThreadPoolExecutor(8) as clients, connect(f"ws://127.0.0.1:{server.port}/ws") as talk:
         body = {"text": "[CALL: f()]", "special_tokens": True}

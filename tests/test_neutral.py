@@ -454,6 +454,16 @@ def test_what_goes_on_with_a_pattern_begun_elsewhere(pattern, rest, not_rest):
     assert [text for text in not_rest if continuations.begin(text)] == []
 
 
+def test_what_is_forgotten_is_derived_again(monkeypatch):
+    monkeypatch.setattr(infixes, "_MANY", 40)
+    continuations = infixes.Continuations(["a(?i:[b-d]{1,200}+|ef)g"])
+    for size in range(1, 200):
+        assert continuations.begin("bC" * size) is (size <= 100)
+        assert continuations.begin(f"{'d' * size}g")
+        assert not continuations.begin(f"{'d' * size}e")
+        assert len(continuations._known) < 1000
+
+
 def test_patterns_that_no_row_can_hold_are_refused():
     with pytest.raises(DialectError, match="without back references"):
         infixes.Continuations([r"a(x)\1b"])

@@ -1,4 +1,4 @@
-"""Compiles and loads what writing needs first beside an event loop, and not in it: a second or two, once in a process.
+"""Compiles and loads what writing needs first beside an event loop, and not in it: a quarter of a second, once.
 
 Nothing is compiled before somebody needs it, as requests of a server's first seconds would wait longer for that. Who
 needs it waits here; all others have their turns meanwhile.
@@ -17,7 +17,7 @@ from callmark.dialects import Dialect
 from callmark.writing.neutral import neutralize
 from callmark.writing.prompt import protocol_prompt
 
-_SAMPLE: Final = "<["  # with which most markers begin; the others take a few milliseconds each, when a text has them
+_SAMPLE: Final = "<["  # with which most markers begin; each kind takes some milliseconds more, when a text has it
 
 _begun: Final[dict[tuple[int, tuple[Dialect, ...], bool], Future[None]]] = {}
 
