@@ -19,7 +19,7 @@ from callmark.dialects import Dialect, derived, dialects, unregistered
 from callmark.dialects.limits import BEHIND_CALL
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, BRACE, anonymous, expand, named_tool
 from callmark.dialects.parsed import last_characters
-from callmark.dialects.prefixes import first_characters
+from callmark.dialects.prefixes import first_characters, openings
 from callmark.dialects.thoughts import THOUGHT_TAGS
 from callmark.dialects.tokens import SPECIAL_TOKENS
 from callmark.dialects.values import is_json
@@ -41,6 +41,9 @@ _APART_IN_PROSE: Final = ("", "\n", _UNSEEN, "\n" + _UNSEEN, "\n" + " " * WINDOW
 _IN_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _STRUCTURE: Final = "[]{}:,"  # of JSON: blanks may stand behind it
 _GAPS: Final = (" ", _MANY_BLANKS)
+_TOLD_BY: Final = 3  # characters by which openers are told apart: few have them in common
+_BEGINNINGS: Final = 1024  # of openers, and of what is none, of which is known which openers they may begin
+_NONE: Final = "(?!)"
 _CHARACTERS = re.compile(r'\\u[0-9a-fA-F]{4}|\\.|[^"\\]', re.DOTALL)
 
 
@@ -148,9 +151,9 @@ class Openers:
             places += [rf"(?<=(?<![^\ufeff])[ ]{{{size}}})" for size in range(spaces, BEHIND_CALL + 1)]
             candidates.append(f"(?={_any_of(some)})(?:{'|'.join(places)})(?s:.)")
         self._candidates = re.compile("|".join(candidates)).finditer
-        self._whole: dict[str, Callable[..., re.Match[str] | None]] = {}
-        self._cut: dict[str, list[regex.Pattern[str]]] = {}
-        self._named: dict[str, list[regex.Pattern[str]]] = {}
+        self._beginnings: dict[str, list[tuple[str, Opener]]] = {}
+        self._compiled: dict[tuple[Opener, ...], _Compiled] = {}
+        self._beginning_with = lru_cache(_BEGINNINGS)(self._prepared)
         self._starts = starts
         self._apart: dict[str, bool] = {}
 
@@ -218,32 +221,47 @@ class Openers:
 
     def _is_opener(self, text: str, names: Collection[str] | None, start: int = 0) -> bool:
         """Whether an opener stands at a place, or the beginning of one that the end of the text cuts."""
-        first = text[start]
-        if first not in self._whole:
-            self._prepare(first)
-        if self._whole[first](text, start) is not None:
+        compiled = self._beginning_with(text[start : start + _TOLD_BY])
+        if compiled.whole(text, start) is not None:
             return True
         if len(text) - start <= WINDOW:
-            cut = (pattern.match(text, start, partial=True) for pattern in self._cut[first])
+            cut = (pattern.match(text, start, partial=True) for pattern in compiled.cut)
             if any(found is not None and found.partial for found in cut):
                 return True
-        matches = (pattern.match(text, start, partial=True) for pattern in self._named[first])
+        matches = (pattern.match(text, start, partial=True) for pattern in compiled.named)
         return any(
             found and (names is None or found.partial or named_tool(found.groupdict()) in names) for found in matches
         )
 
-    def _prepare(self, first: str) -> None:
-        """Compile what begins with a character."""
-        openers = [opener for opener in self._openers if first in opener.begins]
-        source = _together(opener.pattern for opener in openers if not opener.named and not opener.cut)
-        self._named[first] = [compile_partial(it.pattern) for it in openers if it.named]
+    def _prepared(self, begin: str) -> _Compiled:
+        """Return the openers with which a text may go on that begins so, compiled."""
+        first = begin[0]
+        if first not in self._beginnings:
+            some = [opener for opener in self._openers if first in opener.begins]
+            self._beginnings[first] = [(text, it) for it in some for text in openings(it.pattern, _TOLD_BY)]
+        texts = self._beginnings[first]
+        openers = tuple(dict.fromkeys(it for text, it in texts if begin.startswith(text) or text.startswith(begin)))
+        if openers not in self._compiled:
+            self._compiled[openers] = _Compiled.of(openers)
+        return self._compiled[openers]
+
+
+class _Compiled(NamedTuple):
+    whole: Callable[..., re.Match[str] | None]
+    cut: list[regex.Pattern[str]]
+    named: list[regex.Pattern[str]]
+
+    @classmethod
+    def of(cls, openers: Iterable[Opener]) -> _Compiled:
+        """Compile openers. What none of them needs is not there."""
+        whole = _together(opener.pattern for opener in openers if not opener.named and not opener.cut)
         cut = _together(opener.pattern for opener in openers if opener.cut)
-        self._cut[first] = [compile_partial(source), compile_partial(cut)]
-        self._whole[first] = re.compile(source).match  # last: another thread may look for it now
+        named = [compile_partial(opener.pattern) for opener in openers if opener.named]
+        return cls(re.compile(whole).match, [compile_partial(it) for it in (whole, cut) if it != _NONE], named)
 
 
 def _together(patterns: Iterable[str]) -> str:
-    return "|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)"
+    return "|".join(f"(?:{pattern})" for pattern in patterns) or _NONE
 
 
 def _changed(text: str, changes: Mapping[int, str]) -> str:
