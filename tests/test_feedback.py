@@ -21,7 +21,7 @@ from callmark.reading.begun import begun
 from callmark.reading.codes import CODES
 from callmark.reading.corrections import correct_form, ending
 from callmark.reading.diagnosis import CLOSER_BEHIND, explain, message_parts, refused, unknown_tool
-from callmark.reading.feedback import AGAIN, _translated
+from callmark.reading.feedback import AGAIN, TAIL, _translated
 from callmark.reading.patterns import patterns
 from callmark.reading.strings import _NO_ESCAPE
 from callmark.reading.values import _WRONG_WORDS
@@ -464,6 +464,31 @@ def test_a_value_that_may_go_on_is_not_shown_as_one(value):
     assert '[CALL: f({"n": 1})]' in lines(f'[CALL: f({{"n": 1, "a": {value}, "b": 2}})]')
 
 
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ('[CALL: f({"a": "x"] y})]', None),  # the quote may be one that stands in a string
+        ('[CALL: f({"a": "x "] y})]', None),
+        ('[CALL: f({"a": "é\\n"] y})]', None),
+        ("[CALL: f(a='x\"y'] z)]", None),
+        ("[CALL: f(a=“x”] z)]", {"a": "x"}),
+        ('[CALL: f({"a": 1, "b")]', None),
+        ('[CALL: f({"a": "b", "c": "d", "to: x"})]', {"a": "b"}),
+        ("[CALL: f(a=1)a)]", None),
+        ('[CALL: f({"a": 1}, 2)]', None),
+        ("[CALL: f(a='x' | b='y')]", None),
+        ('[CALL: f({"a": 1}<)]', {"a": 1}),
+        ('[CALL: f({"a": 1}>)]', {"a": 1}),
+        ('[CALL: f({"a": [1]], "b": 2})]', {"a": [1]}),
+        ('[Calling tool="f" k="v" [Calling tool="g" k="w"]', {"k": "v"}),
+    ],
+)
+def test_the_form_has_the_arguments_that_certainly_end(text, known):
+    problem = parse(text, dialects=dialects()).problems[0]
+    told = feedback(problem, "call").splitlines()
+    assert f"[CALL: f({json.dumps(known or {'key': 'value'})})]" in told
+
+
 def test_a_value_before_a_key_is_shown_whatever_stands_behind_the_key():
     assert '[CALL: f({"n": "1"})]' in lines('[CALL: f({"n": "1", "a" is 2})]')
 
@@ -582,6 +607,14 @@ def test_the_names_in_the_message_of_an_unknown_tool(name, tool, near):
     assert (call.name, notice.code) == (name, "unknown-tool")
     assert unknown_tool(notice.message) == (name, near)
     assert unknown_tool("something else") == ("", "")
+
+
+def test_no_end_of_a_nonce_is_quoted_from_a_cut_call():
+    for size in range(TAIL):
+        text = f'[CALL#secret-7f3a: f({{"a": "{"x" * size}'
+        told = feedback(parse(text, nonce="secret-7f3a").problems[0], nonce="secret-7f3a")
+        assert "x" * size in told
+        assert "f3a" not in told
 
 
 @pytest.mark.parametrize("broken", ['[CALL#7f3a: save({"a" 1})]', '[CALL#7f3a: save({"a": "b', "[CALL: save()]"])
