@@ -368,6 +368,22 @@ def test_a_problem_that_names_no_dialect_is_of_the_one_that_is_wanted():
     assert "[CALL: " in feedback(bare)
 
 
+def test_what_was_written_is_read_in_its_own_dialect_whatever_is_wanted():
+    (cut,) = parse('<tool_call>{"name": "f", "arguments": {"a": [1', dialects="hermes").problems
+    (call,) = (row for row in dialects() if row.name == "call")
+    told = feedback(cut, call)
+    assert told == feedback(cut, "call")
+    assert "\n]}}" in told
+    nameless = msgspec.structs.replace(cut, dialect="")
+    assert feedback(nameless, "hermes") == feedback(cut, "hermes")
+
+
+@pytest.mark.parametrize("code", ["extra-separator", "stray-closer", "too-many-calls", "snapshot-replaced"])
+def test_where_the_same_again_is_no_help_no_form_is_shown(code):
+    told = feedback(Notice(span=Span(0, 1), code=code, message="x"), "call")
+    assert told == language_of("en").feedback[code]
+
+
 def test_a_dialect_that_is_not_registered_raises():
     with pytest.raises(callmark.UnknownDialectError, match="found 'nope'"):
         feedback(problem("[CALL: f("), "nope")
