@@ -117,6 +117,24 @@ ANOTHER: Final = {
 }
 """What shows behind a quote, where none was inside the string so far, that something is wrong: a string behind it, a
 member in a list, or a closer of another kind. Python puts single-quoted strings together without a sign."""
+
+
+def _glued(quote: str, *, mark: bool) -> Pattern:
+    """Return what is behind a `quote` of `GLUED`; `mark`: it may stand alone there, as an apostrophe does."""
+    word = rf"[^\"'{_CURLY_QUOTES},，\r\n()\[\]{{}}<`【［✿]"  # nothing that a marker may begin with, or end
+    words = rf"(?:{word}{{1,24}}+(?:\({word}{{0,24}}+\))?+|\({word}{{0,24}}+\))"
+    signs = rf"(?:[^\w\s\"'{_CURLY_QUOTES},，)\]}}]{{1,3}}+|(?!{quote}){_QUOTE})"
+    comma = rf"[ \t\r\n]{{0,4}}+[,，]{_ANY_WS}"
+    more = rf"{signs}[ \t\r\n]{{1,64}}+" + ("" if mark else f"|{words}{comma}")
+    content = rf"[^\s\"'{_CURLY_QUOTES},，+;.&|)\]}}]"
+    return Pattern(
+        rf"(?:(?:{words}|{signs}){comma}{MARKED_KEY}{_FEW}[=:：＝]{_FEW}|{signs}{comma}|{more}){quote}{content}"
+    )
+
+
+GLUED: Final = {(quote, mark): _glued(quote, mark=mark) for quote in "\"'" for mark in (False, True)}
+"""What shows behind a quote that is directly behind a word, where none was inside the string so far, that it ended it:
+words or signs, and the next string, which a quote directly before a word opens. By whether the quote may be a mark."""
 QUOTE_AND_COLON: Final = Pattern(rf"[\"']{_ANY_WS}[:：]")
 """What stands behind a key without quotes that has the second of them."""
 COLON_AND_WORD: Final = Pattern(r"[:：](?:[ \t]{1,64}+[^ \t\r\n,)]|[“„‘])")

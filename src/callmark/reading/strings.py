@@ -21,6 +21,7 @@ from callmark.reading.lookahead import (
     APART,
     ATTACHED,
     BLANK,
+    GLUED,
     JOINED,
     JOINED_BY_SIGNS,
     UNPARTED,
@@ -502,13 +503,16 @@ class StringReader(Mending):
     def _has_ended(self, char: str, before: str, buffer: str, at: int) -> bool | None:
         """Whether what stands behind a quote, at index `at`, shows that it ended the string, and is wrong there.
 
-        So does a blank where the quote is the first, and directly behind a word: one inside a string opens a pair.
+        So does a blank where the quote is the first, and directly behind a word: one inside a string opens a pair. And
+        so do words between that one and the next string.
         """
         ended = self._swallows or (self._refuses is not None and follows(self._refuses, buffer, at))
         if ended is False and not self._inner and char in ANOTHER:
             ended = follows(ANOTHER[char], buffer, at)
         if ended is False and not self._inner and (before in _ENDS_TEXT or (char not in "'’" and _ends_word(before))):
             ended = follows(BLANK, buffer, at)
+        if ended is False and not (self._inner or self._key) and char in ANOTHER and before not in _LEADS:
+            ended = follows(GLUED[char, _may_be_mark(char, before)], buffer, at)
         if ended is False and not self._inner % 2:
             ended = follows(APART[char], buffer, at)
         return ended
