@@ -9,6 +9,7 @@ from callmark.dialects.idioms import (
     BARE_CALLS,
     BUILT_IN,
     ESCAPED_NAME,
+    IN_ANY_WORDS,
     MARKED_NAME,
     SOURCE,
     calls_of,
@@ -56,6 +57,13 @@ CALL = Dialect(
             head=r"CALL{ws}:{ws}{name}{ws}\(",
             body="arguments",
             **BARE,
+        ),
+        Form(
+            begins="[",
+            head=r"\[" + CALL_WORD + ":{ws}" + IN_ANY_WORDS,
+            body="envelope",
+            tail=r"{ws}\]",
+            repairs=("neighbour-body",),
         ),
         *(
             Form(  # as some hosts show calls of the past
