@@ -314,14 +314,15 @@ _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _NEXT = r"(?:(?:[ \t]{0,16}+\r?\n){1,2}+[ \t]{0,16}+|[ \t]{1,16}+)"  # to the next part of a step
 _STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
 _ACTION = r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
+_WORDS = (
+    ("A", "", "Action", _COLON),
+    ("a", "", "action", _COLON),
+    ("*", r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
+)
 _OTHER_STEPS = {
     begins: rf"{stars}{word}{colon}[ \t]{{0,16}}+(?:\r?\n)?+`?{{name}}(?:\(\))?`?{_NEXT}"
     rf"{stars}(?i:action(?:[ ][0-9]{{1,3}}+)? input){colon}{{ws}}"
-    for begins, stars, word, colon in (
-        ("A", "", "Action", _COLON),
-        ("a", "", "action", _COLON),
-        ("*", r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
-    )
+    for begins, stars, word, colon in _WORDS
 }
 REACT = Dialect(
     name="react",
@@ -356,6 +357,16 @@ REACT = Dialect(
                 **_STEP,
             )
             for begins, step in _OTHER_STEPS.items()
+        ),
+        *(
+            Form(  # as a program has it, but not without arguments: these may stand on the next line
+                begins=begins,
+                head=rf"{stars}{word}{colon}[ \t]{{0,16}}+{{name}}\((?={{ws}}(?:[{{\"']|[^\W\d]\w{{0,63}}+{{ws}}=))",
+                body="arguments",
+                repairs=("neighbour-body",),
+                **_STEP,
+            )
+            for begins, stars, word, colon in _WORDS
         ),
         Form(  # as the agents of smolagents have it, and LangChain's in a fence
             begins="A",
