@@ -12,14 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from re import _constants as sre  # the parsed tree of a pattern has no public API; a property pins what is used
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from callmark.dialects.notation import for_regex
 from callmark.dialects.parsed import REPEATS, one_character, tree
 from callmark.errors import DialectError
-
-if TYPE_CHECKING:
-    import regex
 
 _MANY: Final = 40_000  # ways that texts have led to, in some 40 MB: then all are forgotten, and derived when needed
 _KINDS: Final = 1024  # characters of which is known what matches them
@@ -224,10 +220,3 @@ class Continuations:
         if way.first is None or way.behind is None:
             return self._either(self._followed(choice, behind) for choice in way.choices)
         return self._then(way.first, self._followed(way.behind, behind))
-
-
-def compile_partial(pattern: str) -> regex.Pattern[str]:
-    """Return a pattern of a row as the module `regex` has it, which tells whether a text may begin a match of it."""
-    import regex  # 20 ms, and only who writes needs it
-
-    return regex.compile(for_regex(pattern), regex.VERSION0)
