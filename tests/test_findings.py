@@ -255,7 +255,8 @@ BARE = '{"name": "f", "arguments": {}}'
         ("ok\n  ~~~~ tool_call\nx\n~~~~", "fenced", (2, 3), "~~~~ tool_call", CLUES[8][2]),
         ("```tool_code\nf(a=1)\n```", "pythonic", (2, 1), "f(a=1)", "the dialect pythonic among those listened for"),
         ("Action: f\nAction Input: sea", "react", (1, 1), "Action: f", CLUES[9][2]),
-        ("**Action:** f(a=1)", "react", (1, 1), "**Action:** f(a=1)", CLUES[9][2]),
+        ("**Action:** f(the web)", "react", (1, 1), "**Action:** f(the web)", CLUES[9][2]),
+        ("**Action:** f(a=1)", "react", (1, 1), "**Action:** f(a=1)", "the dialect react among those listened for"),
         (
             '<invoke name="f">x</invoke>', "invoke", (1, 17), ">x</invoke>",
             '">" and a tag behind it or ">" and an object behind it',

@@ -184,7 +184,7 @@ def test_markers_of_plain_values_are_read_whole_and_broken_in_many_ways():
     seen = set()
 
     @given(valued_markers)
-    @settings(max_examples=400, database=None)
+    @settings(max_examples=1000, database=None)
     def look(text):
         parsed = parse(text)
         seen.update(f"{call.dialect} {'mended' if call.repairs else 'plain'}" for call in parsed.calls)
