@@ -123,13 +123,16 @@ def _glued(quote: str, *, mark: bool) -> Pattern:
     """Return what is behind a `quote` of `GLUED`; `mark`: it may stand alone there, as an apostrophe does."""
     word = rf"[^\"'{_CURLY_QUOTES},，\r\n()\[\]{{}}<`【［✿]"  # nothing that a marker may begin with, or end
     words = rf"(?:{word}{{1,24}}+(?:\({word}{{0,24}}+\))?+|\({word}{{0,24}}+\))"
-    signs = rf"(?:[^\w\s\"'{_CURLY_QUOTES},，)\]}}]{{1,3}}+|(?!{quote}){_QUOTE})"
-    comma = rf"[ \t\r\n]{{0,4}}+[,，]{_ANY_WS}"
-    more = rf"{signs}[ \t\r\n]{{1,64}}+" + ("" if mark else f"|{words}{comma}")
+    signs = rf"(?:[^\w\s\"'{_CURLY_QUOTES},，()\[\]{{}}]{{1,3}}+|(?!{quote}){_QUOTE})"
+    comma = r"[ \t\r\n]{0,4}+[,，]"
     content = rf"[^\s\"'{_CURLY_QUOTES},，+;.&|)\]}}]"
-    return Pattern(
-        rf"(?:(?:{words}|{signs}){comma}{MARKED_KEY}{_FEW}[=:：＝]{_FEW}|{signs}{comma}|{more}){quote}{content}"
-    )
+    # One that stands directly behind a comma closes a pair, as in speech: `他说"好，"就走了`. So does one before what
+    # Python puts together with it: `f"a, "f"b"`.
+    word_begun = rf"(?:[^\WbBfFrRuU]|[bBfFrRuU]{{1,2}}+[^{quote}])"
+    blanks = r"[ \t\r\n]{1,64}+"
+    more = f"{signs}{blanks}{quote}{content}" + ("" if mark else f"|{words}{comma}{blanks}{quote}{word_begun}")
+    key = rf"{_ANY_WS}{MARKED_KEY}{_FEW}[=:：＝]{_FEW}"
+    return Pattern(rf"(?:(?:{words}|{signs}){comma}{key}|{signs}{comma}{_ANY_WS}){quote}{content}|{more}")
 
 
 GLUED: Final = {(quote, mark): _glued(quote, mark=mark) for quote in "\"'" for mark in (False, True)}
