@@ -366,6 +366,12 @@ class ArgumentsReader(ValueReader):
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         if self._stack[-1] != "R":
             return super()._read_word(buffer, at, base)
+        if self._around.next_line is not None and not self._word:
+            begins = follows(self._around.next_line, buffer, at)
+            if begins is None:
+                return at
+            if begins:
+                return self._die("unexpected-text", self._wanted(), at)
         limit = at + _WORD_WINDOW
         match = _BARE_RUN.match(buffer, at, limit)
         if match:

@@ -379,6 +379,7 @@ class Lookahead:
         self._signs = signs
         self._remarks = not any(char.isalnum() for char in form.begins)
         self._form = form
+        self._others = others
         self._own = [anonymous(begin) for begin in own.values() if begin]
         self._begins = re.compile(f"[{first}]").search
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
@@ -424,6 +425,17 @@ class Lookahead:
             self._signs, blanks=r"[ \t\r\n]{0,64}+", key=KEY_PATTERN, quoted_key=_QUOTED_KEY, item=_ITEM,
             remarks=self._remarks and bool(self._quick),
         )  # fmt: skip
+
+    @cached_property
+    def next_line(self) -> Pattern | None:
+        """What begins the next call or a result where calls begin lines: in an argument list it looks like a pair."""
+        rows = (row for row in (*self._others, *dialects()) if self._form in (*row.forms, *row.variants))
+        row = next(rows, None)
+        if row is None or not (self._form.line_start and self._form.alone):
+            return None
+        forms = [form for form in (*row.forms, *row.variants) if form.line_start and form.alone]
+        heads = dict.fromkeys(head for form in forms for head in (form.opener + form.head, *form.loose_heads))
+        return Pattern("|".join(map(anonymous, (*heads, *row.results))))
 
     @cached_property
     def _opener(self) -> Watched:

@@ -347,6 +347,9 @@ class ValueReader(BodyReader):
         pattern = NEXT_MEMBER if frame in "OdEF" else NEXT_PAIR if frame == "R" else NEXT_ITEM if frame == "A" else None
         if pattern is not None and (frame != "A" or self._gap):
             missing = follows(pattern, buffer, at)
+            if missing and frame == "R" and self._around.next_line is not None:
+                begins = follows(self._around.next_line, buffer, at)
+                missing = None if begins is None else not begins
             if missing is None:
                 return at
             if missing:
