@@ -1622,6 +1622,36 @@ def test_no_call_has_half_of_the_code_that_joins_strings(dialect):
     check_chunking(joined, dialects=dialect)
 
 
+_LISTED = '{"tags": ["a", "b"]}'
+_IN_JSON = [
+    row.name
+    for row in dialects()
+    if row.forms[0].body != "parameters" and _LISTED in render_call("f", {"tags": ["a", "b"]}, row.name)
+]
+
+
+@pytest.mark.parametrize("dialect", _IN_JSON)
+def test_no_call_lacks_the_members_behind_closers_that_were_written_too_early(dialect):
+    text = render_call("f", {"tags": ["a", "b"]}, dialect)
+    (call,) = parse(text, dialects=dialect).calls
+    end = text.index(_LISTED) + len(_LISTED)
+    early = text[: end - 2] + text[end : call.span.end] + ', "filters": {}}' + text[end:]
+    assert parse(early, dialects=dialect).calls == ()
+    check_chunking(early, dialects=dialect)
+
+
+@pytest.mark.parametrize("dialect", _IN_JSON)
+@pytest.mark.parametrize("glued", [".", " (note)", "px"])
+def test_no_value_takes_in_the_next_one_behind_words_or_signs(dialect, glued):
+    text = render_call("f", {"q": "Oslo", "r": "x"}, dialect).replace('"Oslo"', f'"Oslo"{glued}')
+    assert parse(text, dialects=dialect).calls == ()
+    check_chunking(text, dialects=dialect)
+
+
+def test_most_dialects_have_arguments_in_json():
+    assert len(_IN_JSON) > 12
+
+
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in dialects()])
 def test_no_value_is_made_of_two_strings_and_a_missing_comma_is_supplied(dialect):
     text = render_call("f", {"q": "Oslo", "n": 2}, dialect)
