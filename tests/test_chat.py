@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import callmark
 from callmark.errors import UsageError
+from callmark.languages import LANGUAGES, language_of
 from callmark.serving import chat
 from callmark.serving.chat import RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.configuration import ModelSettings, ProxyConfig, Upstream, load_config, make_config
@@ -304,8 +305,13 @@ def test_a_form_of_the_answer_does_not_forbid_calls():
         history = taught(checked({"messages": TURN, "response_format": form}), ModelSettings())
         assert history.body["response_format"] == form
     assert json.dumps(schema) in ask(response_format=forms["json_schema"]).body["messages"][0]["content"]
-    chinese = ask(None, ModelSettings(mode="text", language="zh-Hant"), response_format=forms["json_object"])
-    assert "JSON 值" in text(chinese)
+    for language in LANGUAGES:
+        words = language_of(language)
+        told = (words.json_answer, words.json_by_schema.replace("{schema}", json.dumps(schema)))
+        for form, sentence in zip(forms.values(), told, strict=True):
+            made = ask(None, ModelSettings(mode="text", language=language), response_format=form)
+            assert made.body["messages"][0]["content"].endswith(f"\n\n{sentence}\n</tool-protocol>")
+        assert words.json_answer.endswith(words.stop)
     for other in ({"type": "text"}, None, 5, {"type": "json_schema"}):
         assert ask(response_format=other).body["response_format"] == other
 
