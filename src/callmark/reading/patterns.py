@@ -290,8 +290,8 @@ class Section:
     `mended_last` the same where no more text comes;
     `resume` what leads from a broken call to the next where a separator stands between them, or to the end of a list
     that more than its bracket closes, or to the next list; None for no separator.
-    `again` begins a call where a broken one ended, as the head of a call that stands alone, which none is there: it
-    would have to begin a line; None for no such form.
+    `again` the head of a call behind a broken one, where it does not begin a line as it would have to if it stood
+    alone; None where no head has to.
     `of_brackets`: that more is brackets, too, of which any number may stand before.
     """
 
