@@ -18,7 +18,7 @@ from callmark.dialects.notation import BLANKS, anonymous, compile_pattern, expan
 from callmark.dialects.prefixes import first_characters
 from callmark.errors import DialectError
 from callmark.events import Repair, Span
-from callmark.reading.matching import Pattern
+from callmark.reading.matching import Pattern, begins
 from callmark.reading.patterns import Patterns, Section, patterns
 
 _TAG_FOLLOWS: Final = f"{BLANKS}<[", r"{ws}(?:[<\[]|\Z)"
@@ -162,8 +162,7 @@ def further(entry: Entry) -> Entry:
 
 def tag_form(text: str) -> Form:
     """Return a pattern of `Dialect.tags` as a form, of which only the head matters."""
-    first = first_characters(expand(text)) or frozenset()
-    signs = "".join(sorted(char for char in first if not (char.isalnum() or char.isspace())))
+    signs = "".join(sorted(char for char in begins(expand(text)) if not (char.isalnum() or char.isspace())))
     return Form(head=text, body="envelope", begins=signs or "<")
 
 

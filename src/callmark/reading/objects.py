@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from string import ascii_letters
 from typing import Any, Final, TypeAlias
 
 from callmark.dialects.notation import BLANKS
@@ -96,7 +95,7 @@ def _add_string(row: _Row, after: _Row) -> _Row:
     drive = {**inside, "": _Meaning(state, string=True, inside=inside, paths="\\")}
     letter = {**inside, "": _Meaning(state, string=True, inside=inside), ":": drive}
     begin = {**inside, "": _Meaning(state, string=True, inside=inside, paths="\\\\")}
-    begin.update(dict.fromkeys(ascii_letters, letter))
+    begin.update(dict.fromkeys(filter(str.isalpha, map(chr, range(128))), letter))
     del drive["\\"], begin["\\"]
     row['"'] = begin
     return comma
