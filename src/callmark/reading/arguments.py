@@ -46,6 +46,9 @@ _WORD_WINDOW: Final = 256  # characters of a word that are looked at in one: a s
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
+_TOKEN: Final = re.compile(r"<(?:[|｜][a-z]|[a-z_]{1,32}+\|>)")  # special tokens begin so: no word holds one
+_TOKEN_BEGUN: Final = re.compile(r"<(?:[|｜]|[a-z_]{1,32}+\|?)?\Z")
+_TOKEN_HOLD: Final = 34  # characters that they match, at most
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…", "*args", "**kwargs"))  # they stand for what a call would have
 _OPTION: Final = re.compile(
@@ -376,6 +379,9 @@ class ArgumentsReader(ValueReader):
         match = _BARE_RUN.match(buffer, at, limit)
         if match:
             end = match.end()
+            token = _TOKEN.search(buffer, at, end + _TOKEN_HOLD)
+            if token is not None and token.start() < end:
+                end = token.start()
             if self._held is not None:
                 sign, certain = self._sign(buffer, at, end)
                 if not certain:
@@ -395,6 +401,10 @@ class ArgumentsReader(ValueReader):
                     begun = _MAY_BE_PAIR.search(buffer, max(at, end - _PAIR_HOLD), end)
                     if begun is not None:
                         return self._lengthen(buffer, at, begun.start())
+            if len(buffer) - end < _TOKEN_HOLD:
+                cut = _TOKEN_BEGUN.search(buffer, max(at, end - _TOKEN_HOLD))
+                if cut is not None and cut.start() < end:
+                    return self._lengthen(buffer, at, cut.start())
             self._word.append(buffer[at:end])
             excess = buffer[max(at, at + BARE_LIMIT - self._size) : end].lstrip(" \t")  # blanks at the end are no part
             self._size += end - at

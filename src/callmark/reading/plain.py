@@ -17,10 +17,10 @@ _IN_DOUBLE: Final = r"[ !#-\[\]-\U0010ffff]*+"
 _PLAIN: Final = r"[ -&(-\[\]-\U0010ffff]*+"
 DOUBLE: Final = rf'"{_IN_DOUBLE}(?:\\.{_IN_DOUBLE}){{0,128}}+"'  # of more pieces: `decode_at` is faster
 SINGLE: Final = rf"""'{_PLAIN}(?:\\[\\'"bfnrt]{_PLAIN})*+'"""
-BARE_FIRST: Final = rf"""[^\s,()\[\]{{}}"'=，（）{"".join(CURLY)}\ud800-\udfff]"""
-BARE_REST: Final = r"""[^,()\[\]{}"，（）\r\n\ud800-\udfff]"""
+BARE_FIRST: Final = rf"""[^\s,()\[\]{{}}"'=<，（）{"".join(CURLY)}\ud800-\udfff]"""
+BARE_REST: Final = r"""[^,()\[\]{}"<，（）\r\n\ud800-\udfff]"""
 BARE_SIZE: Final = 4000
-BARE: Final = f"(?!{PREFIX}'){BARE_FIRST}{BARE_REST}{{0,{BARE_SIZE}}}+"
+BARE: Final = f"(?!{PREFIX}'){BARE_FIRST}{BARE_REST}{{0,{BARE_SIZE}}}+"  # `<` may begin a special token
 
 BETWEEN_PAIRS: Final = r"(?:[;；、]?[ \t]|[；、]|[ \t](?:[&|;；、]|and)[ \t])"
 """What stands between two pairs where a comma is missing: a blank, and perhaps a sign in the comma's place."""
