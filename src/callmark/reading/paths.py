@@ -1,7 +1,7 @@
-r"""Windows paths in JSON strings: `"C:\new\table\Users"`, whose author forgot to double the backslashes.
+r"""Windows paths in strings of JSON or Python: `"C:\new\table\Users"`, whose author forgot to double the backslashes.
 
-Read as JSON, `\n` and `\t` would become control characters, and only `\U` shows that no escape was meant. So a string
-that begins like a path is looked at whole before anything of it is previewed.
+Read as escapes, `\n` and `\t` would become control characters, and only `\U` shows that no escape was meant. So a
+string that begins like a path is looked at whole before anything of it is previewed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ PATH_LIMIT: Final = 260
 """Characters up to which such a string is held: MAX_PATH of Windows."""
 
 _PATH = re.compile(r"[A-Za-z]:\\|\\\\")
-PATH_TEXT = re.compile(r'(?:[^"\\\x00-\x1f\ud800-\udfff]|\\[^\x00-\x1f\ud800-\udfff]){0,261}+')
-"""A string's text up to its end, or somewhat beyond the limit."""
+PATH_TEXT: Final = {
+    quote: re.compile(rf"(?:[^{quote}\\\x00-\x1f\ud800-\udfff]|\\[^\x00-\x1f\ud800-\udfff]){{0,261}}+")
+    for quote in "\"'"
+}
+"""By its quote, a string's text up to its end, or somewhat beyond the limit."""
 _NETWORK = re.compile(r"\\\\[\w.$\-]{2,}\\[^\\]")
 _PREFIX = re.compile(r"(?:[A-Za-z]:?|\\)?\Z")
 _DRIVE = re.compile(r"[A-Za-z]:")
-_TOKEN = re.compile(r"\\(.?)", re.DOTALL)
+_TOKEN = re.compile(r"\\(.?)|\"", re.DOTALL)
 
 
 def begins_path(beginning: str) -> bool:
@@ -39,8 +42,8 @@ def is_whole_path(text: str) -> bool:
 def literal_path(piece: str, *, whole: bool) -> tuple[str, list[int]]:
     r"""Return the content of a path as JSON, each backslash kept, and the places of those that were single.
 
-    `\\` stays one backslash and `\"` a quote, but for the two that a network path begins with (`whole`: `piece` is the
-    whole string).
+    `\\` stays one backslash and an escaped quote a quote, but for the two that a network path begins with (`whole`:
+    `piece` is the whole string). A `"` stands in a string in single quotes.
 
     >>> literal_path(r"\new\Users", whole=False)
     ('\\\\new\\\\Users', [0, 4])
@@ -49,6 +52,10 @@ def literal_path(piece: str, *, whole: bool) -> tuple[str, list[int]]:
 
     def kept(token: re.Match[str]) -> str:
         at = token.start()
+        if token[0] == '"':
+            return '\\"'
+        if token[1] == "'":
+            return "'"
         if whole and at == 0 and token[1] == "\\":
             places.extend((0, 1))
             return "\\\\\\\\"

@@ -603,21 +603,23 @@ class StringReader(Mending):
         self._fresh = None
         if not begins_path(head):
             return at
-        body = PATH_TEXT.match(buffer, at)
+        body = PATH_TEXT[self._quote].match(buffer, at)
         end = body.end() if body is not None else at
         if end - at <= PATH_LIMIT and (end == len(buffer) or (end == len(buffer) - 1 and buffer[end] == "\\")):
             self._fresh = opened
             return -1
         piece = buffer[at:end]
-        if end - at > PATH_LIMIT or not buffer.startswith('"', end):
+        if end - at > PATH_LIMIT or not buffer.startswith(self._quote, end):
             self._controls = _ANY_CONTROL_ESCAPE
             return at
-        if RUN_DOUBLE.fullmatch(piece) or not (opened or is_whole_path(piece)):
+        if _RUNS[self._quote].fullmatch(piece) or not (opened or is_whole_path(piece)):
             return at
         self._opens(piece)
         text, places = literal_path(piece, whole=not opened)
         for place in places:
             self._repair("literal-backslash", base + at + place, base + at + place + 1)
+        self._controls = _ANY_CONTROL_ESCAPE  # where its quote was none of the end, the path goes on
+        self._note("backslash", base + at)
         self._put(text)
         return end
 

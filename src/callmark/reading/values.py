@@ -741,7 +741,7 @@ class ValueReader(BodyReader):
             ends=ends,
             refuses=refuses,
             python=self._flavour == "python" or quote == "'",  # JSON has no such strings: Python's repr does
-            path=self._tolerant and quote == '"' and not self._is_key,
+            path=self._tolerant and quote in "\"'" and not self._is_key,
             key=self._is_key,
             bare=self._bare,
             direct=self._sink is self.out and not self._withheld,
