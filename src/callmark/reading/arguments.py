@@ -46,8 +46,9 @@ _WORD_WINDOW: Final = 256  # characters of a word that are looked at in one: a s
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
-_TOKEN: Final = re.compile(r"<(?:[|｜][a-z]|[a-z_]{1,32}+\|>)")  # special tokens begin so: no word holds one
-_TOKEN_BEGUN: Final = re.compile(r"<(?:[|｜]|[a-z_]{1,32}+\|?)?\Z")
+_TOKEN: Final = re.compile(r"<(?:[|｜][a-z]|[a-z_]{1,32}+\|>|/(?:tool|function)_calls?>)")
+"""What special tokens begin with, and what closes calls: no word holds one."""
+_TOKEN_BEGUN: Final = re.compile(r"<(?:[|｜]|/[a-z_]{0,32}+|[a-z_]{1,32}+\|?)?\Z")
 _TOKEN_HOLD: Final = 34  # characters that they match, at most
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…", "*args", "**kwargs"))  # they stand for what a call would have
