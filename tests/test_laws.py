@@ -2038,7 +2038,7 @@ def test_law_9_is_told(monkeypatch, written, texts, between, message):
 
 
 def row(grammar: str = "hermes.lark", **fields: Any) -> Dialect:
-    others = {field: fields.pop(field) for field in ("tags", "leads", "results") if field in fields}
+    others = {field: fields.pop(field) for field in ("tags", "leads", "results", "lines") if field in fields}
     templates = fields.pop("writing", None)
     form = {"head": r"=> {name} (?=\{)", "body": "json", "begins": "="} | fields
     return Dialect(
@@ -2299,7 +2299,7 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ),
         *(
             ({field: ("<|out|>",)}, rf"{field}: expected alternatives in brackets, .* `\\\|` is the sign itself")
-            for field in ("tags", "results")
+            for field in ("tags", "results", "lines")
         ),
         ({"tail": "a|b"}, r"forms\[0\].tail: expected alternatives in brackets, as `\(\?:a\|b\)`, .* found 'a\|b'"),
         ({"opener": "<c>", "separator": r"\||[(]|[|]"}, "separator: expected alternatives in brackets"),
@@ -2417,7 +2417,8 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ),
         ({"writing": {"pairs": True}}, r"writing.pairs: .* body of forms\[0\] is `json`, .* `arguments`"),
         *(
-            ({"results": (text,)}, "dialect own: results: expected a pattern that matches something, found one")
+            ({field: (text,)}, f"dialect own: {field}: expected a pattern that matches something, found one")
+            for field in ("results", "lines")
             for text in ("", ".*", "[A-Z]?", "(?!x)")
         ),
         *(
@@ -2461,6 +2462,7 @@ def test_a_row_that_would_break_reading_is_refused_before_there_is_text(fields, 
         VALUES | {"loose_parameters": ("<(?P<key>[a-z]{1,9}+)/>",)},
         {"tags": ("<(?P<opens>)note>", "</(?P<closes>)note>")},
         {"results": ("<note>",)},
+        {"lines": ("Note:",)},
         VALUES | {"parameter": "<a>", "loose_parameters": ("<b>",)},
         VALUES | {"writing": {"parameter": "<{key}>{value}</p>"}},
     ],

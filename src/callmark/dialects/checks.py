@@ -58,6 +58,10 @@ def check(dialect: Dialect) -> None:
         _check_pattern(f"{where}: results", pattern)
         _check_whole(f"{where}: results", pattern)
         _check_matched(f"{where}: results", pattern)
+    for pattern in dialect.lines:
+        _check_place(f"{where}: lines", pattern)
+        _check_whole(f"{where}: lines", pattern)
+        _check_matched(f"{where}: lines", pattern)
 
 
 def _check_form(form: Form, where: str) -> None:

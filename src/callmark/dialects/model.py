@@ -244,6 +244,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
               they may begin with any character
     results   patterns of what begins a result in the templates of its models, at the beginning of a line and in any
               case: what such a model invents behind its own call is cut off there
+    lines     patterns of what begins a line beside calls that begin lines, as a thought does: where one stands in an
+              argument list, that lacks its end
     grammar   the Lark grammar: a file of `callmark.grammars`, or a path for a dialect of one's own
     writing   how its calls are written; without it the dialect can be read only
     """
@@ -257,6 +259,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tags: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     grammar: str = ""
     writing: Writing | None = None
 

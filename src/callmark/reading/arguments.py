@@ -370,8 +370,8 @@ class ArgumentsReader(ValueReader):
     def _read_word(self, buffer: str, at: int, base: int) -> int:
         if self._stack[-1] != "R":
             return super()._read_word(buffer, at, base)
-        if self._around.next_line is not None and not self._word:
-            begins = follows(self._around.next_line, buffer, at)
+        if not self._word:
+            begins = self._begins_line(buffer, at, base)
             if begins is None:
                 return at
             if begins:

@@ -210,7 +210,7 @@ class CallReading:
             if not self._finished and is_held(begin, buffer, at):
                 return False
         self._json = Pieces()
-        if parts.form.body == "arguments":
+        if parts.form.body == "arguments" and not self._entry.lined:
             self._reader = PairsReader(self._body, self._nesting, self._parameters())
         else:
             self._reader = self._general_reader()

@@ -71,6 +71,7 @@ class Entry:
     decoded   whether its arguments may be a JSON object, which a decoder reads up to the guess
     simple    whether between head and `guess` there may be a JSON object and nothing else
     anew      whether behind its call, which ends by itself, another may begin as at the beginning of a line
+    lined     whether a line that begins so as the row's `lines` say is looked for in its arguments from the first on
     special   whether it is no marker, or one only where a line or the text begins, or with the name of a given tool
     """
 
@@ -101,6 +102,7 @@ class Entry:
         self.simple: Final = patterns.form.body in ("json", "arguments") and bool(self.guess)
         self.closing: Final = len(self.guess)
         self.line_start: Final = patterns.form.line_start
+        self.lined: Final = bool(dialect.lines and patterns.form.repairs) and self.line_start
         self.salvage: Final = patterns.form.salvage
         self.text_start: Final = patterns.form.text_start
         bare = self.line_start or not patterns.form.explicit  # the second leads from one bare call to the next

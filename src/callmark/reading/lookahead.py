@@ -427,11 +427,21 @@ class Lookahead:
         )  # fmt: skip
 
     @cached_property
+    def _lined(self) -> Dialect | None:
+        """The row of the form, where its calls begin lines."""
+        rows = (row for row in (*self._others, *dialects()) if self._form in (*row.forms, *row.variants))
+        return next(rows, None) if self._form.line_start and self._form.alone else None
+
+    @cached_property
+    def lines(self) -> Pattern | None:
+        """What begins a line beside calls that begin lines."""
+        return Pattern("|".join(map(anonymous, self._lined.lines))) if self._lined and self._lined.lines else None
+
+    @cached_property
     def next_line(self) -> Pattern | None:
         """What begins the next call or a result where calls begin lines: in an argument list it looks like a pair."""
-        rows = (row for row in (*self._others, *dialects()) if self._form in (*row.forms, *row.variants))
-        row = next(rows, None)
-        if row is None or not (self._form.line_start and self._form.alone):
+        row = self._lined
+        if row is None:
             return None
         forms = [form for form in (*row.forms, *row.variants) if form.line_start and form.alone]
         heads = dict.fromkeys(head for form in forms for head in (form.opener + form.head, *form.loose_heads))

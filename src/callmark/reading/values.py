@@ -111,8 +111,8 @@ class ValueReader(BodyReader):
     waits = None  # as of `pairs.PairsReader`
     __slots__ = (
         "_any_container", "_around", "_bare", "_delimiter", "_ended", "_equals", "_escaped", "_flavour", "_form",
-        "_gap", "_is_key", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outside", "_pending", "_sink",
-        "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "split", "stops",
+        "_gap", "_is_key", "_line", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outside", "_pending",
+        "_sink", "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "split", "stops",
     )  # fmt: skip
 
     def __init__(
@@ -145,6 +145,7 @@ class ValueReader(BodyReader):
         self._nested_wrong = False  # whether they are none
         self._escaped: Escaped | None = None  # reads an object whose quotes are escaped
         self._gap = False  # whether there are blanks behind the last value
+        self._line = -1  # position behind the blanks that end a line, and those behind it
         self._sink: list[str] | None = None  # where a string's content goes: `out`, somewhere else, or nowhere
         self._word: list[str] = []
         self._size = 0
@@ -218,6 +219,8 @@ class ValueReader(BodyReader):
                 end = _BLANK_RUN.match(buffer, at).end()  # type: ignore[union-attr]  # one blank is there
                 if self._live and stack and stack[-1] not in "RED":
                     (self._pending or self.out).append(buffer[at:end])
+                if self._line == base + at or buffer.find("\n", at, end) >= 0 or buffer.find("\r", at, end) >= 0:
+                    self._line = base + end
                 at = end
                 self._gap = True
                 continue
@@ -347,8 +350,8 @@ class ValueReader(BodyReader):
         pattern = NEXT_MEMBER if frame in "OdEF" else NEXT_PAIR if frame == "R" else NEXT_ITEM if frame == "A" else None
         if pattern is not None and (frame != "A" or self._gap):
             missing = follows(pattern, buffer, at)
-            if missing and frame == "R" and self._around.next_line is not None:
-                begins = follows(self._around.next_line, buffer, at)
+            if missing and frame == "R":
+                begins = self._begins_line(buffer, at, base)
                 missing = None if begins is None else not begins
             if missing is None:
                 return at
@@ -358,6 +361,16 @@ class ValueReader(BodyReader):
                 return at
         self._ended = True  # what is due may be closed otherwise: see `closers`
         return self._die("unexpected-text", wanted, at)
+
+    def _begins_line(self, buffer: str, at: int, base: int) -> bool | None:
+        """Whether something begins at index `at` that stands at the beginning of a line, and not in an argument list:
+        the next call, a result, or what stands beside them. None where more text must tell.
+        """
+        around = self._around
+        begins = follows(around.next_line, buffer, at) if around.next_line is not None else False
+        if begins is False and around.lines is not None and self._line == base + at:
+            begins = follows(around.lines, buffer, at)
+        return begins
 
     def _drop_comma(self, frame: str, buffer: str, at: int, base: int) -> int:
         """Drop a comma where a key is expected: one of two in a row, or one before the first member."""

@@ -330,6 +330,7 @@ REACT = Dialect(
     models="models with ReAct prompts",
     source="the ReAct prompt as LangChain and Qwen write it",
     results=(r"Observation[ ]?[:：]",),
+    lines=(rf"(?:Thought|Action(?:[ ]Input)?|Observation|Final[ ]Answer){_COLON}",),
     forms=(
         Form(
             begins="Aa*",
