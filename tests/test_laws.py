@@ -2389,6 +2389,7 @@ ENVELOPED = {"body": "envelope", "head": r"=> (?=\{)"}
         ({"separator": ";"}, "separator: expected nothing, as there is no `opener`, found ';'"),
         ({"closer": ";"}, "closer: expected nothing, as there is no `opener`, found ';'"),
         ({"loose_openers": ("<",)}, r"loose_openers: expected nothing, as there is no `opener`, found \('<',\)"),
+        ({"behind": "[ ]x"}, r"forms\[0\].behind: expected nothing, as the field is for variants without a tail"),
         ({"indent": 3}, "indent: expected 0, as `line_start` is false, found 3"),
         ({"indent": -1, "line_start": True}, "indent: expected 0 to 64 spaces, found -1"),
         ({"indent": 65, "line_start": True}, "indent: expected 0 to 64 spaces, found 65"),

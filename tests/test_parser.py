@@ -1794,6 +1794,18 @@ def test_a_form_sees_its_own_beginning_in_a_string_however_it_is_asked_for(expli
     assert [call.name for call in parsed.calls] == ["g"]
 
 
+@pytest.mark.parametrize(("size", "names"), [(900, ["f"]), (2000, [])])
+def test_arguments_that_are_told_twice_are_compared_where_they_are_short(size, names):
+    """A call that is complete is not held back for longer."""
+    value = "a" * size
+    text = f'Action: f(x="{value}")\nAction Input: {{"x": "{value}"}}\nObservation: 1'
+    check_chunking(text, dialects="react")
+    assert [call.name for call in callmark.parse(text, dialects="react").calls] == names
+    parser = callmark.Parser(dialects="react")
+    kinds = {type(event) for event in parser.feed(text[: text.index("}")])}
+    assert (callmark.Malformed in kinds, callmark.Call in kinds) == (not names, False)
+
+
 _LINED = Form(
     head=r"@{name}\(", body="arguments", opener=r"!!calls{ws}(?=@)", closer="{ws}!!end", begins="!@", line_start=True
 )

@@ -78,6 +78,7 @@ def _check_form(form: Form, where: str) -> None:
     for field in (
         "head", "tail", "opener", "separator", "closer", "parameter", "value_end", "nested", "unclosed", "member",
         "broken_by", "loose_heads", "loose_openers", "loose_parameters", "loose_tail", "loose_value_end",
+        "behind",
     ):
         value = getattr(form, field)
         for pattern in [value] if isinstance(value, str) else value:
@@ -113,6 +114,9 @@ def _check_fields(form: Form, where: str) -> None:
         found = getattr(form, field)
         if found and not form.opener:
             raise DialectError(f"{where}.{field}: expected nothing, as there is no `opener`, found {found!r:.80}")
+    if form.behind and (form.tail or not form.repairs):
+        expected = "expected nothing, as the field is for variants without a tail"
+        raise DialectError(f"{where}.behind: {expected}, found {form.behind!r:.80}")
     if not 0 <= form.indent <= _INDENT_LIMIT:
         raise DialectError(f"{where}.indent: expected 0 to {_INDENT_LIMIT} spaces, found {form.indent}")
     if form.indent and not form.line_start:

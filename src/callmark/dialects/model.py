@@ -94,6 +94,9 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 name on, or its body; of `arguments`, salvage reads it where that tool was given; where a group `next`
                 took part, that is the head of the next call, which tells it behind a value only. What
                 `derived.tolerated_tail` knows by itself, the next marker first of all, is left out
+    behind      of a variant without a tail: pattern of what shows, directly behind a marker, that it is no call: prose.
+                Where a group `passes` took part, nothing is wrong; where a group `again`, an object follows, which must
+                be empty or the same as the arguments
     begins      the characters with which an opener, a head or a loose head may begin: what the scanner looks for
     quote       the string delimiter of `braces`, of one character or several: what stands between two has no escapes;
                 of a variant, a delimiter that stands in `arguments` beside those of JSON and Python
@@ -143,6 +146,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     loose_heads: tuple[str, ...] = ()
     loose_openers: tuple[str, ...] = ()
     loose_tail: str = ""
+    behind: str = ""
     begins: str = "<"
     quote: str = '"'
     parameter: str = ""

@@ -34,11 +34,11 @@ from callmark.reading import fast
 from callmark.reading.arguments import ArgumentsReader
 from callmark.reading.closers import DEPTH, Ending, endings
 from callmark.reading.contexts import Contexts
-from callmark.reading.decoder import COUNTED, Undecodable, decode, has_longer
+from callmark.reading.decoder import COUNTED, Undecodable, decode, decode_at, has_longer
 from callmark.reading.diagnosis import CLOSER_BEHIND, explain, refused, word_at
 from callmark.reading.entries import Entry, Stray, further
 from callmark.reading.envelope import EnvelopeReader
-from callmark.reading.matching import Pattern
+from callmark.reading.matching import HOLD_LIMIT, Pattern
 from callmark.reading.objects import ObjectReader, last_token
 from callmark.reading.options import NOTICES, Limits, Remark, Tolerance
 from callmark.reading.pairs import PairsReader
@@ -465,7 +465,46 @@ class CallReading:
             if _IN_KEY(behind) is not None:  # the quote is the first one of another call's arguments
                 self._break_end(end)
                 return True
+        if parts.behind is not None:
+            refused = self._refused_behind(reader, parts.behind, end)
+            if refused is None:
+                return False
+            if refused:
+                return True
         self._complete(reader, end)
+        return True
+
+    def _refused_behind(self, reader: Reader, behind: Pattern, end: int) -> bool | None:
+        """Break the marker, which ends at an index, where what follows shows that it is no call (see `Form.behind`);
+        return whether it does, None if more text must tell.
+        """
+        buffer = self._buffer
+        if not self._finished and behind.may_match(buffer, end):
+            return None
+        found = behind.match(buffer, end)
+        if found is None or found.lastgroup == "passes":
+            return False
+        if found.lastgroup != "again":
+            self._break_end(end)
+            return True
+        again = buffer[found.end() : found.end() + HOLD_LIMIT]
+        try:
+            value = decode_at(again, 0, self._nesting)[0]
+        except Undecodable as error:
+            if error.cut and len(again) < HOLD_LIMIT:
+                return None
+            self._break_end(end)
+            return True
+        source = self._so_far()[reader.start - self._start :] if self._json is None else self._json.text()
+        try:
+            told = decode(source, self._nesting)
+        except Undecodable:  # where the call ends, it is refused for that
+            return False
+        if not value or dumps(value, sort_keys=True) == dumps(told, sort_keys=True):
+            return False
+        self._error = ("bad-arguments", "expected the arguments once, found others behind them", self._base + end)
+        self._malformed(end, *self._error[:2], "")
+        self._leave(end)
         return True
 
     def _marker_begins(self, at: int) -> bool | None:

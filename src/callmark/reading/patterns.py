@@ -158,6 +158,7 @@ class Patterns:
     other_fence   what opens another fence, with a language, where nothing but a fence's run ends the marker; else None
     closing    what closes a marker behind its arguments, the brackets of the body included; None for nothing; `closer`:
                the text that it is without blanks, "" where it is not one
+    behind     what must not follow where nothing closes it; None for nothing
     tail_tags  where the tail is several texts with blanks before each, these texts; else none
     bracketed  whether it begins with such a bracket
     fenced     whether a code fence is a part of the marker
@@ -177,6 +178,7 @@ class Patterns:
         )
         self.loose_openers = tuple(Pattern(expand(text)) for text in form.loose_openers)
         self.tail = Pattern(tail) if tail else None
+        self.behind = Pattern(expand(form.behind)) if form.behind else None
         first, *tags = form.tail.split("{ws}")
         words = tuple(map(literal, tags))
         last = words[-1:]

@@ -324,6 +324,12 @@ _OTHER_STEPS = {
     rf"{stars}(?i:action(?:[ ][0-9]{{1,3}}+)? input){colon}{{ws}}"
     for begins, stars, word, colon in _WORDS
 }
+_PROSE = (
+    rf"(?:(?P<again>{_NEXT}(?:\*\*)?(?i:action(?:[ ][0-9]{{1,3}}+)? input)(?:{_COLON}(?:\*\*)?|\*\*{_COLON}){{ws}}"
+    r"(?:(?:```|~~~)[a-z]{0,8}+[ \t]{0,16}+\r?\n{ws}|`)?(?=\{))"
+    r"|[ \t]{0,16}+(?:(?P<passes>(?i:observation|thought|action|final answer|pause))|[^\W\d]"
+    r"|[,，][ \t]{0,16}+[^\W\d][\w.:\-]{0,63}+[ \t]{0,4}+[^ \t(])|[ \t]{1,16}+[(（])"
+)
 REACT = Dialect(
     name="react",
     title="Action: f, and on the next line Action Input: {...}",
@@ -364,6 +370,7 @@ REACT = Dialect(
                 begins=begins,
                 head=rf"{stars}{word}{colon}[ \t]{{0,16}}+{{name}}\((?={{ws}}(?:[{{\"']|[^\W\d]\w{{0,63}}+{{ws}}=))",
                 body="arguments",
+                behind=_PROSE,
                 repairs=("neighbour-body",),
                 **_STEP,
             )
