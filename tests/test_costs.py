@@ -414,7 +414,7 @@ def test_what_may_begin_behind_a_broken_marker_is_asked_once(behind):
 )
 def test_items_that_are_spelled_alike_are_looked_at_together_once(monkeypatch, item, end):
     """Where they cannot be read together, nothing tries that again for the rest of them."""
-    runs = lookahead(select("call")[0].forms[0], ()).runs
+    runs = lookahead(select("call")[0].forms[0], (), ()).runs
     alike, seen = runs.alike, []
 
     def counted(buffer, at):
@@ -450,7 +450,7 @@ def test_a_word_of_a_pair_is_looked_at_up_to_its_sign(monkeypatch):
 @pytest.mark.parametrize("between", [", ", ",\u00a0 ", ", /**/ "])
 def test_what_waits_behind_a_comma_is_not_taken_up_again_and_again(monkeypatch, between):
     """Blanks behind a comma come out when something follows: where only more of them do, they are many."""
-    runs = lookahead(select("call")[0].forms[0], ()).runs
+    runs = lookahead(select("call")[0].forms[0], (), ()).runs
     read, seen = runs.read, []
 
     def counted(buffer, *others):

@@ -288,7 +288,8 @@ def _any_key(keys: tuple[str, ...]) -> str:
 
 
 class Lookahead:
-    """The patterns of one form, and of `others`: rows that are listened for beside it and not registered.
+    """The patterns of one form, and of `others`: rows that are listened for beside it and not registered. Of all rows
+    that are, `lined` are the patterns of markers that begin lines with a letter.
 
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
@@ -311,7 +312,7 @@ class Lookahead:
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
 
-    def __init__(self, form: Form, others: tuple[Dialect, ...]) -> None:
+    def __init__(self, form: Form, others: tuple[Dialect, ...], lined: tuple[str, ...]) -> None:
         """Put the patterns together."""
         tail = anonymous(form.tail)
         least = 1 if form.body == "arguments" and tail else 0
@@ -380,6 +381,7 @@ class Lookahead:
         self._remarks = not any(char.isalnum() for char in form.begins)
         self._form = form
         self._others = others
+        self._beside = lined
         self._own = [anonymous(begin) for begin in own.values() if begin]
         self._begins = re.compile(f"[{first}]").search
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
@@ -434,8 +436,9 @@ class Lookahead:
 
     @cached_property
     def lines(self) -> Pattern | None:
-        """What begins a line beside calls that begin lines."""
-        return Pattern("|".join(map(anonymous, self._lined.lines))) if self._lined and self._lined.lines else None
+        """What begins a line: another marker, or what stands beside calls that begin lines."""
+        texts = [*(self._lined.lines if self._lined is not None else ()), *self._beside]
+        return Pattern("|".join(map(anonymous, texts))) if texts else None
 
     @cached_property
     def next_line(self) -> Pattern | None:
@@ -453,7 +456,8 @@ class Lookahead:
 
     @cached_property
     def _alarm(self) -> Watched:
-        return Watched(Pattern(f"{self._opener.pattern.text}|{_shut(self._form)}"))
+        lined = rf"|[\r\n][ ]{{0,3}}(?:{'|'.join(map(anonymous, self._beside))})" if self._beside else ""
+        return Watched(Pattern(f"{self._opener.pattern.text}|{_shut(self._form)}{lined}"))
 
     def opener(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where a marker begins, or may begin."""
@@ -501,6 +505,6 @@ class Alarm(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def lookahead(form: Form, others: tuple[Dialect, ...] = ()) -> Lookahead:
-    """Return the look-ahead of `form` where `others` are listened for, too; compiled once."""
-    return Lookahead(form, others)
+def lookahead(form: Form, others: tuple[Dialect, ...] = (), lined: tuple[str, ...] = ()) -> Lookahead:
+    """Return the look-ahead of `form` where `others`, and markers that begin lines, are listened for; compiled once."""
+    return Lookahead(form, others, lined)

@@ -337,7 +337,7 @@ class StringReader(Mending):
             if quote in "\"'" and around is not None:
                 at = self._pass_mended(around, buffer, at, base)
             end = run.match(buffer, at).end()  # type: ignore[union-attr]  # an empty run matches too
-            look = end + buffer.startswith("\\", end)  # a marker may begin with one, if a row of one's own says so
+            look = end + buffer.startswith(("\\", "\n", "\r"), end)  # a marker may begin with one, or behind one
             alarm = self._alarm(around, buffer, at, look) if around is not None else None
             if alarm is not None:
                 end = alarm.at
