@@ -32,7 +32,7 @@ from callmark.events import (
 )
 from callmark.reading import fast
 from callmark.reading.arguments import ArgumentsReader
-from callmark.reading.closers import DEPTH, Ending, endings
+from callmark.reading.closers import DEPTH, Ending, endings, member_behind
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import COUNTED, Undecodable, decode, decode_at, has_longer
 from callmark.reading.diagnosis import CLOSER_BEHIND, explain, refused, word_at
@@ -458,6 +458,16 @@ class CallReading:
                     self._complete(reader, stop, (Repair("missing-closer", Span(place, place)),))
                     return True
             end = found.end()
+            if isinstance(reader, ParametersReader) and reader.supplied:
+                member = member_behind(self._entry.form.closer)
+                if not self._finished and member.may_match(self._buffer, end):
+                    return False
+                if member.match(self._buffer, end) is not None:
+                    words = "expected brackets before the end of the call, found another key behind it"
+                    self._error = ("unexpected-text", words, self._base + end)
+                    self._malformed(end, *self._error[:2], "")
+                    self._leave(end)
+                    return True
         elif isinstance(reader, ValueReader) and reader.holds_none and not isinstance(reader, EnvelopeReader):
             behind = self._buffer[end : end + 1]
             if not behind and not self._finished:

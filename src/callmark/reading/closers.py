@@ -267,6 +267,13 @@ def _no_member(final: bool) -> str:
     return rf"(?=[^,]|,[ \t]{{0,8}}+(?:[^\"']|{key}){end})"
 
 
+@lru_cache(maxsize=1024)
+def member_behind(closer: str) -> Pattern:
+    """Return the pattern of such a comma and key behind a marker, and perhaps the `closer` of its section."""
+    section_end = rf"(?:{_WS}{anonymous(expand(closer))})?+"
+    return Pattern(rf"{section_end},[ \t]{{0,8}}+[\"'][^\"'\r\n]{{0,{_KEY}}}+[\"'][ \t]{{0,4}}+:")
+
+
 def _ends_alone(due: str) -> str:
     """Return the pattern of a look-ahead behind a bracket that ends a marker, although closers are missing before it.
 

@@ -78,7 +78,7 @@ class ParametersReader(BodyReader):
     __slots__ = (
         "_base", "_begun", "_between", "_breaks", "_declared", "_extra", "_foreign", "_halves", "_held", "_held_size",
         "_is_json", "_is_string", "_json", "_kept", "_key", "_left", "_open", "_patterns", "_spelt", "_state", "_stop",
-        "_stray", "_tagged", "_tail", "_trim", "_trimmed", "_whole",
+        "_stray", "_tagged", "_tail", "_trim", "_trimmed", "_whole", "supplied",
     )  # fmt: skip
 
     def __init__(self, patterns: ValuePatterns, start: int, terms: Terms, *, tolerant: bool) -> None:
@@ -113,6 +113,7 @@ class ParametersReader(BodyReader):
         self._is_string = False  # the value comes out as a string
         self._json: Embedded | None = None  # the value comes out as JSON
         self._extra = False  # a brace too many stands behind it
+        self.supplied = False  # whether brackets were supplied at the end of arguments that are one JSON object
         self._base = 0  # position of the buffer that is read
         self._trimmed = False  # whether the value began with a line break of the markup, so that it ends with one too
         self._tail = ""  # a line break that may belong to the markup
@@ -545,7 +546,8 @@ class ParametersReader(BodyReader):
                 self._repair("null-arguments", base + at, base + at)
                 self.out.append("{}")
             elif not self._json.whole:
-                if not self._whole or not _supply_closers(self._json, base + at, self.out):
+                self.supplied = self._whole and _supply_closers(self._json, base + at, self.out)
+                if not self.supplied:
                     self.error = base + at
                     self._die("bad-arguments", "a whole JSON value", at)
                 self.repairs += self._json.reader.repairs
