@@ -32,7 +32,7 @@ from callmark.events import (
 )
 from callmark.reading import fast
 from callmark.reading.arguments import ArgumentsReader
-from callmark.reading.closers import DEPTH, Ending, endings, member_behind
+from callmark.reading.closers import DEPTH, KEY_BEHIND, Ending, endings, member_behind
 from callmark.reading.contexts import Contexts
 from callmark.reading.decoder import COUNTED, Undecodable, decode, decode_at, has_longer
 from callmark.reading.diagnosis import CLOSER_BEHIND, explain, refused, word_at
@@ -459,15 +459,9 @@ class CallReading:
                     return True
             end = found.end()
             if isinstance(reader, ParametersReader) and reader.supplied:
-                member = member_behind(self._entry.form.closer)
-                if not self._finished and member.may_match(self._buffer, end):
-                    return False
-                if member.match(self._buffer, end) is not None:
-                    words = "expected brackets before the end of the call, found another key behind it"
-                    self._error = ("unexpected-text", words, self._base + end)
-                    self._malformed(end, *self._error[:2], "")
-                    self._leave(end)
-                    return True
+                ended = self._refused_before(member_behind(self._entry.form.closer), end)
+                if ended is not False:
+                    return ended is True
         elif isinstance(reader, ValueReader) and reader.holds_none and not isinstance(reader, EnvelopeReader):
             behind = self._buffer[end : end + 1]
             if not behind and not self._finished:
@@ -475,6 +469,10 @@ class CallReading:
             if _IN_KEY(behind) is not None:  # the quote is the first one of another call's arguments
                 self._break_end(end)
                 return True
+        elif isinstance(reader, ValueReader) and reader.dropped:
+            ended = self._refused_before(KEY_BEHIND, end)
+            if ended is not False:
+                return ended is True
         if parts.behind is not None:
             refused = self._refused_behind(reader, parts.behind, end)
             if refused is None:
@@ -483,6 +481,20 @@ class CallReading:
                 return True
         self._complete(reader, end)
         return True
+
+    def _refused_before(self, member: Pattern, end: int) -> bool | None:
+        """Refuse the marker, which ends at an index, where another member of its arguments stands behind it; return
+        whether one does, None if more text must tell.
+        """
+        if not self._finished and member.may_match(self._buffer, end):
+            return None
+        found = member.match(self._buffer, end) is not None
+        if found:
+            words = "expected the end of the call behind all arguments, found another key behind it"
+            self._error = ("unexpected-text", words, self._base + end)
+            self._malformed(end, *self._error[:2], "")
+            self._leave(end)
+        return found
 
     def _refused_behind(self, reader: Reader, behind: Pattern, end: int) -> bool | None:
         """Break the marker, which ends at an index, where what follows shows that it is no call (see `Form.behind`);

@@ -37,6 +37,8 @@ _MOST: Final = DEPTH + 2  # closers that are looked at, dropped ones too: with a
 _MORE: Final = -2
 _KEY: Final = 64
 """Characters of a key that another member of the arguments may have."""
+KEY_BEHIND: Final = Pattern(rf"[ \t\r\n]{{0,8}}+,?[ \t\r\n]{{0,8}}+[\"'][^\"'\r\n]{{0,{_KEY}}}+[\"'][ \t]{{0,4}}+:")
+"""Another member behind a bracket with a comma before it."""
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
 

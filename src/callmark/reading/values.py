@@ -112,7 +112,8 @@ class ValueReader(BodyReader):
     __slots__ = (
         "_any_container", "_around", "_bare", "_delimiter", "_ended", "_equals", "_escaped", "_flavour", "_form",
         "_gap", "_is_key", "_line", "_live", "_mode", "_nested", "_nested_wrong", "_no_json", "_outside", "_pending",
-        "_sink", "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "split", "stops",
+        "_sink", "_size", "_stack", "_state", "_strings", "_withheld", "_word", "_word_start", "dropped", "split",
+        "stops",
     )  # fmt: skip
 
     def __init__(
@@ -152,6 +153,7 @@ class ValueReader(BodyReader):
         self._word_start = start
         self._no_json = start  # position before which no container is decoded at once
         self._ended = False  # it is DEAD because no comma and no closer stands behind a value
+        self.dropped = False  # whether a comma was dropped before the last bracket
         self.split = -1  # position of the comma behind that value, where it stands between two calls
 
     @classmethod
@@ -405,6 +407,7 @@ class ValueReader(BodyReader):
             if not self._tolerant:
                 return False
             self._repair("extra-comma", self.sound, self.sound + 1)
+            self.dropped = len(self._stack) == 1
         self._pending.clear()
         return True
 
