@@ -1835,6 +1835,34 @@ def test_a_call_behind_a_broken_one_of_its_section_begins_no_line(fields, text, 
         assert [call.name for call in parsed.calls] == names
 
 
+_INNER = replace(_LINED, alone=False, line_start=False, tail="{ws};")
+_TAGGED = {"body": "parameters", "head": "@{name}{ws}(?=[<;])", "parameter": "<{key}>", "value_end": "</p>"}
+
+
+@pytest.mark.parametrize("between", [" ", "\n", ": ", ",", "x;", " x\n", ")"])
+@pytest.mark.parametrize(
+    ("fields", "first", "second"),
+    [
+        ({}, "@f(a=1)", "@g(b=2);"),
+        ({"head": r"@@{name}[ ](?=\{)", "body": "json", "opener": "!!calls{ws}(?=@)"}, '@@f {"a":1}', '@@g {"b":2};'),
+        (_TAGGED, "@f<a>1</p>", "@g<b>2</p>;"),
+    ],
+)
+def test_a_call_behind_one_without_its_tail_is_read_where_it_never_stands_alone(fields, first, second, between):
+    """Its tail is not that of the call before it."""
+    own = Dialect(name="inner", title="", models="", source="", forms=(replace(_INNER, **fields),))
+    text = f"!!calls\n{first}{between}{second}\n{second.replace('g', 'h')}\n!!end"
+    check_chunking(text, dialects=own)
+    check_nothing_is_lost(text, dialects=own)
+    assert [call.name for call in callmark.parse(text, dialects=own).calls][-2:] == ["g", "h"]
+
+
+def test_what_a_value_quotes_is_no_call_that_never_stands_alone():
+    own = Dialect(name="inner", title="", models="", source="", forms=(_INNER,))
+    text = '!!calls\n@f(a={"b" "@g(b=2)"});\n@h();\n!!end'
+    assert [call.name for call in callmark.parse(text, dialects=own).calls] == ["h"]
+
+
 @pytest.mark.parametrize(("head", "begun", "prose"), [
     (r"@do[ ]{name}\(", "@do f(", "@done f("), (r"%%{ws}{name}{ws}(?=\{)", "%% f {", "%% of all")
 ])  # fmt: skip

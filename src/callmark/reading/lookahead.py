@@ -16,14 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from callmark.dialects import Dialect, Form, dialects
 from callmark.dialects.model import KEYS_ASIDE_OF_OBJECT
 from callmark.dialects.notation import anonymous, expand
 from callmark.dialects.prefixes import literals, merged
 from callmark.reading.characters import short
-from callmark.reading.matching import HOLD_LIMIT, Pattern, begins
+from callmark.reading.matching import HOLD_LIMIT, Alarm, Pattern, Watched
 from callmark.reading.runs import Runs
 
 ODD_BLANKS: Final = frozenset("\u00a0\u1680\u180e\u202f\u205f\u2060\u3000\ufeff").union(map(chr, range(0x2000, 0x200C)))
@@ -466,42 +466,6 @@ class Lookahead:
     def alarm(self, buffer: str, start: int, end: int) -> Alarm | None:
         """Return the first place from `start` up to `end` where a marker's end or beginning stands, or may stand."""
         return self._alarm.find(buffer, start, end)
-
-
-class Watched:
-    """A pattern that is looked for in text that comes in chunks."""
-
-    def __init__(self, pattern: Pattern) -> None:
-        """Take a pattern that begins with a character of ASCII, or with one that it names."""
-        self.pattern = pattern
-
-    @cached_property
-    def begins(self) -> str:
-        """The characters with which it may begin, for a class of characters."""
-        return "".join(map(re.escape, sorted(begins(self.pattern.text))))
-
-    @cached_property
-    def _begins(self) -> re.Pattern[str]:
-        return re.compile(f"[{self.begins}]")
-
-    def find(self, buffer: str, start: int, end: int) -> Alarm | None:
-        """Return the first place from `start` up to `end` where the pattern matches, or may once more text is there."""
-        found = self._begins.search(buffer, start, end)
-        while found is not None:
-            at = found.start()
-            if self.pattern.match(buffer, at) is not None:
-                return Alarm(at, certain=True)
-            if len(buffer) - at < HOLD_LIMIT and self.pattern.may_match(buffer, at):
-                return Alarm(at, certain=False)
-            found = self._begins.search(buffer, at + 1, end)
-        return None
-
-
-class Alarm(NamedTuple):
-    """An index, and whether a marker's end or beginning is whole there: more text must tell otherwise."""
-
-    at: int
-    certain: bool
 
 
 @lru_cache(maxsize=1024)

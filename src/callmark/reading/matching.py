@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from callmark.dialects.notation import anonymous, for_regex, is_alternatives
 from callmark.dialects.prefixes import (
@@ -218,3 +218,39 @@ class Begun(Pattern):
             return re.escape(self._char)
         seconds = "".join(map(re.escape, sorted({text[0] for text in behind})))
         return f"{re.escape(self._char)}(?=[{seconds}])(?={any_of(behind)})"
+
+
+class Watched:
+    """A pattern that is looked for in text that comes in chunks."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        """Take a pattern that begins with a character of ASCII, or with one that it names."""
+        self.pattern = pattern
+
+    @cached_property
+    def begins(self) -> str:
+        """The characters with which it may begin, for a class of characters."""
+        return "".join(map(re.escape, sorted(begins(self.pattern.text))))
+
+    @cached_property
+    def _begins(self) -> re.Pattern[str]:
+        return re.compile(f"[{self.begins}]")
+
+    def find(self, buffer: str, start: int, end: int) -> Alarm | None:
+        """Return the first place from `start` up to `end` where the pattern matches, or may once more text is there."""
+        found = self._begins.search(buffer, start, end)
+        while found is not None:
+            at = found.start()
+            if self.pattern.match(buffer, at) is not None:
+                return Alarm(at, certain=True)
+            if len(buffer) - at < HOLD_LIMIT and self.pattern.may_match(buffer, at):
+                return Alarm(at, certain=False)
+            found = self._begins.search(buffer, at + 1, end)
+        return None
+
+
+class Alarm(NamedTuple):
+    """An index, and whether a marker's end or beginning is whole there: more text must tell otherwise."""
+
+    at: int
+    certain: bool

@@ -13,7 +13,7 @@ from callmark.dialects import Form, derived
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
 from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
 from callmark.reading.characters import short
-from callmark.reading.matching import Pattern, begins, literal
+from callmark.reading.matching import Pattern, Watched, begins, literal
 from callmark.reading.stops import Stop
 
 _NO_CLOSER: Final = r"(?![ \t\r\n]{0,8}+[,:)}\]])"
@@ -293,7 +293,8 @@ class Section:
     `resume` what leads from a broken call to the next where a separator stands between them, or to the end of a list
     that more than its bracket closes, or to the next list; None for no separator.
     `again` the head of a call behind a broken one, where it does not begin a line as it would have to if it stood
-    alone; None where no head has to.
+    alone, or never does; None where all may stand alone anywhere. `within` those that never do, behind which a tail is
+    not that of the call before.
     `of_brackets`: that more is brackets, too, of which any number may stand before.
     """
 
@@ -343,8 +344,11 @@ class Section:
         gap = r"[ \t\r\n]{0,16}+"  # so that it is no longer than what leads to the next call of a list
         ends = rf"|{blanks}(?:{closer})|{gap}\]{gap},?{gap}\[{gap}(?:{heads})" if listed else ""
         self.resume = Pattern(f"{brackets}(?={line}(?:{heads}){ends})") if self.separated else None
-        alone = "|".join(anonymous(patterns(form).head.text) for form in forms if form.alone and form.line_start)
-        self.again = Pattern(f"(?P<next>(?={alone}))") if alone else None
+        own = [] if self.separated else [form for form in forms if form.tail and not form.alone]
+        inner = [anonymous(patterns(form).head.text) for form in own]
+        lined = [anonymous(patterns(form).head.text) for form in forms if form.alone and form.line_start]
+        self.within = Watched(Pattern("|".join(inner))) if inner else None
+        self.again = Pattern(f"(?P<next>(?={'|'.join([*inner, *lined])}))") if inner or lined else None
         self._next_line = f"(?={line}(?:{heads}))" if ends_itself and not self.separated else ""
         self._behind: dict[int, Pattern] = {}
 

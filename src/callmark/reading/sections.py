@@ -41,9 +41,11 @@ from callmark.reading.diagnosis import word_at
 from callmark.reading.entries import Entry, section_heads
 from callmark.reading.matching import Pattern
 from callmark.reading.options import Limits, Tolerance
+from callmark.reading.parameters import ParametersReader
 from callmark.reading.patterns import FENCE_RUN, Section
 from callmark.reading.scanner import Plan
 from callmark.reading.schemas import Parameters
+from callmark.reading.status import DONE
 from callmark.reading.stops import is_held
 from callmark.reading.values import ValueReader
 
@@ -114,7 +116,8 @@ class _Broke(NamedTuple):
     sound: int  # of the last token, which may have swallowed something
     error: int  # of what is wrong
     limit: int  # up to where it may begin
-    hit: int  # of the next entry
+    hit: int  # of the next entry, or the next call of the section behind a whole body
+    begun: int  # of what may become such a call
     blank: bool  # whether only blanks stand before what is wrong: it is text then
 
 
@@ -410,13 +413,23 @@ class SectionReading(CallReading):
         sound = self._at
         error = max(place, sound)  # a value that is wrong was read with its closer
         hit = self._search.next_entry(self._buffer, max(sound, self._clear - self._base))
+        begun = hit
+        section = self._opener.section if self._opener is not None else None
+        reader = self._reader
+        if section is not None and section.within is not None and reader is not None and (
+            reader.status == DONE or isinstance(reader, ParametersReader)  # else a string may hold its head
+        ):
+            another = section.within.find(self._buffer, error, error + RECOVERY)
+            if another is not None:
+                begun = min(hit, another.at)
+                hit = begun if another.certain else hit
         blank = not (self._solid or self._buffer[sound:error].strip(BLANKS))
-        return _Broke(sound, error, error + RECOVERY, hit, blank)
+        return _Broke(sound, error, error + RECOVERY, hit, begun, blank)
 
     def _tail_of_broken(self, broke: _Broke, section: Section | None, resume: Pattern | None) -> tuple[int, int, bool]:
         """Return where what ends the marker begins and ends, -1 for nowhere, and whether more text cannot change it."""
         recovery = self._entry.patterns.recovery if resume is None else [resume]
-        _, error, limit, hit, _ = broke
+        _, error, limit, hit, _, _ = broke
         far = limit + RECOVERY if len(recovery) == 1 else min(limit + RECOVERY, hit)
         margin = self._entry.patterns.margin if resume is None else 0  # of more text, that what was found is all of it
         if section is not None and section.of_brackets:
@@ -434,8 +447,8 @@ class SectionReading(CallReading):
     def _may_end_otherwise(self, broke: _Broke, resume: Pattern | None, tail: int, end: int, sure: bool) -> bool:
         """Return whether more text may tell another end than that from `tail` to `end`; if so, keep what is known."""
         buffer = self._buffer
-        sound, error, limit, hit, blank = broke
-        begin = self._search.next_cut(buffer, max(sound, self._clear - self._base))
+        sound, error, limit, hit, begun, blank = broke
+        begin = min(begun, self._search.next_cut(buffer, max(sound, self._clear - self._base)))
         gap = buffer[end : end + BLANKS_LIMIT + 1] if tail == end >= 0 else ""
         ahead = end + len(gap) - len(gap.lstrip(BLANKS))
         # It may begin in the tail, or be the fence before which the marker ends.

@@ -26,11 +26,10 @@ from callmark.reading.lookahead import (
     JOINED_BY_SIGNS,
     UNPARTED,
     UNPARTED_BEHIND_MARK,
-    Alarm,
     Lookahead,
     follows,
 )
-from callmark.reading.matching import HOLD_LIMIT, Pattern
+from callmark.reading.matching import HOLD_LIMIT, Alarm, Pattern
 from callmark.reading.paths import PATH_LIMIT, PATH_TEXT, begins_path, is_whole_path, literal_path, may_begin_path
 from callmark.reading.status import DONE, OPEN, Fault, Mending
 
