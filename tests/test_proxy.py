@@ -1037,6 +1037,56 @@ def test_an_upstream_that_thinks_long_before_it_answers_keeps_the_client(status,
             assert wire(text) == [expected]
 
 
+@pytest.mark.parametrize("kind", ["application/json", "Text/Event-Stream", "text/plain"])
+def test_an_answer_to_a_request_without_tools_may_come_late_and_in_any_form(kind):
+    """The client was told that a stream comes: what comes is one, whatever its server made of the request."""
+    heard = threading.Event()
+    whole = kind == "application/json"
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    body = json.dumps({**json.loads(WHOLE), "usage": usage}).encode() if whole else PIECE + b"data: [DONE]\n\n"
+
+    def handle(line, over):
+        heard.wait(20)
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-encoding: gzip\r\n\r\n"
+        line.sendall(head.encode() + gzip.compress(body))
+
+    with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
+        text = ""
+        request = {**PLAIN, "stream_options": {"include_usage": True}}
+        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=request, timeout=30, trust_env=False) as told:
+            for piece in told.iter_text():
+                text += piece
+                if ": keep-alive" in text:
+                    heard.set()
+    chunks = wire(text)
+    assert chunks[-1] == "[DONE]"
+    if whole:
+        assert joined(chunks)[0] == {"content": CALL, "tool_calls": [], "finish_reason": "stop"}
+        assert chunks[-2]["usage"] == usage
+    else:
+        assert text.replace(": keep-alive\n\n", "") == body.decode()
+
+
+def test_an_answer_that_is_late_and_none_is_an_error_event(monkeypatch):
+    monkeypatch.setattr("callmark.serving.relay.LATE_LIMIT", 10)
+    page, error = (b"200 OK", b"<p>Hi", "bad_upstream_answer"), (b"500 X", b"x" * 11, "upstream_answer_too_long")
+    for status, body, code in (page, error):
+        heard = threading.Event()
+
+        def handle(line, over, status=status, body=body, heard=heard):
+            heard.wait(20)
+            line.sendall(b"HTTP/1.1 %b\r\ncontent-type: text/html\r\n\r\n%b" % (status, body))
+
+        with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
+            text = ""
+            with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=PLAIN, timeout=30, trust_env=False) as told:
+                for piece in told.iter_text():
+                    text += piece
+                    if ": keep-alive" in text:
+                        heard.set()
+        assert wire(text)[-1]["error"]["code"] == code
+
+
 def test_an_upstream_that_fails_after_a_long_silence_is_an_error_event():
     with raw_upstream(stalls) as address:
         options = {"mode": "text", "keep_alive_seconds": 0.05, "read_timeout_seconds": 0.3}

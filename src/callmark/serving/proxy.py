@@ -35,7 +35,7 @@ from callmark.serving.chat import Body, Exchange, RequestError, checked, concern
 from callmark.serving.configuration import ProxyConfig, Upstream
 from callmark.serving.deltas import NO_JSON, StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.problems import ServingError
-from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay
+from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay, error_event
 from callmark.serving.texts import decoded, encoded
 from callmark.serving.upstream import (
     Connection,
@@ -218,7 +218,7 @@ class Proxy:
         if not concerns_tools(body):
             async with connection.request("POST", url, headers, raw) as response:
                 _say(model, "as it is", response.status_code, started)
-                yield _as_it_is(response)
+                yield _as_it_is(response, handed(body, settings))
             return
         refused: Answer | None = None  # by the server, natively
         old = body.get("functions") or body.get("function_call")  # which servers do not know
@@ -329,11 +329,28 @@ async def _streamed(
         yield writer.fail(too_long.body)
 
 
-def _as_it_is(response: httpx.Response) -> Answer:
-    """Return an answer as it is. Events are unpacked and of any length: comments may have to stand between them."""
-    if "text/event-stream" in response.headers.get("content-type", ""):
+def _as_it_is(response: httpx.Response, exchange: Exchange | None = None) -> Answer:
+    """Return an answer as it is. Events are unpacked and of any length: comments may have to stand between them.
+
+    `exchange` is the chat that it is of.
+    """
+    if "text/event-stream" in response.headers.get("content-type", "").lower():
         return Answer(response.status_code, _plain(response), pieces_of(response), events=True)
-    return Answer(response.status_code, told(response), pieces_of(response, raw=True))
+    late = error_event(pieces_of(response))
+    if exchange is not None and response.is_success:
+        late = _late(response, exchange)
+    return Answer(response.status_code, told(response), pieces_of(response, raw=True), late=late)
+
+
+async def _late(response: httpx.Response, exchange: Exchange) -> AsyncGenerator[bytes, None]:
+    """Yield an answer that is not called a stream as one, for a client that was told that it would be."""
+    first, rest = await _begun(response)
+    if _are_events(first, ""):
+        yield first
+        async for piece in rest:
+            yield piece
+    else:
+        yield StreamWriter(exchange, int(time.time())).feed_whole(_completion(first + await read_all(rest)))
 
 
 async def _once(body: bytes) -> AsyncGenerator[bytes, None]:

@@ -18,8 +18,10 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from callmark.serving.deltas import event
-from callmark.serving.upstream import Header, UpstreamError
+from callmark.serving.upstream import Header, UpstreamError, read_all
 
+LATE_LIMIT: Final = 1 << 20
+"""Bytes of an error that is told as an event."""
 COMMENT: Final = b": keep-alive\n\n"
 JSON_HEADER: Final = (b"content-type", b"application/json")
 STREAM_HEADERS: Final = (
@@ -30,12 +32,16 @@ STREAM_HEADERS: Final = (
 
 
 class Answer(NamedTuple):
-    """What a client gets: status, headers, and the body as it is made. `events` is whether it is an event stream."""
+    """What a client gets: status, headers, and the body as it is made. `events` is whether it is an event stream.
+
+    `late` is what it gets of one that is none, where a stream was said to come already; None: the body as an error.
+    """
 
     status: int
     headers: Sequence[Header]
     pieces: AsyncGenerator[bytes, None]
     events: bool = False
+    late: AsyncGenerator[bytes, None] | None = None
 
 
 class Relay(Response):
@@ -83,15 +89,15 @@ class Relay(Response):
 
     async def _work(self, line: _Line) -> None:
         try:
-            async with self._opened as answer, aclosing(answer.pieces) as pieces:
+            async with self._opened as answer:
+                pieces = answer.pieces
                 if not line.started:
                     await line.start(answer.status, answer.headers, events=answer.events)
                 elif not answer.events:  # 200 and a stream were said already
-                    await line.send(_as_event(b"".join([piece async for piece in pieces])))
-                    await line.end()
-                    return
-                async for piece in pieces:
-                    await line.send(piece)
+                    pieces = answer.late or error_event(answer.pieces)
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        await line.send(piece)
         except UpstreamError as error:
             if line.started:
                 if not line.events:
@@ -109,15 +115,17 @@ async def _within(scope: anyio.CancelScope, work: Coroutine[Any, Any, None]) -> 
         await work
 
 
-def _as_event(body: bytes) -> bytes:
-    """Return an error that came too late for its status as an event."""
+async def error_event(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield an error that came too late for its status as an event."""
+    async with aclosing(pieces):
+        body = await read_all(pieces, LATE_LIMIT)
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     if not isinstance(found, dict) or "error" not in found:
         found = {"error": {"message": body[:2000].decode("utf-8", "replace"), "type": "upstream_error", "code": None}}
-    return event(found)
+    yield event(found)
 
 
 async def _gone(receive: Receive) -> None:
