@@ -34,6 +34,7 @@ from callmark.serving import relay as relays
 from callmark.serving.chat import taught
 from callmark.serving.configuration import Upstream, make_config
 from callmark.serving.relay import Relay
+from callmark.serving.texts import encoded
 from callmark.serving.upstream import (
     PIECES_IN_A_ROW,
     UNSURE_SECONDS,
@@ -695,6 +696,42 @@ def test_a_status_that_there_is_not_is_502():
             with proxied(address, mode=mode) as proxy:
                 told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
                 assert (told.status_code, told.json()["error"]["code"]) == (502, "bad_upstream_answer")
+
+
+def test_an_answer_without_a_body_has_no_length():
+    """304 may tell that of the answer which the client has already."""
+
+    def handle(line, over):
+        line.sendall(b"HTTP/1.1 304 X\r\nContent-Length: 7\r\nETag: y\r\n\r\n")
+
+    with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
+        for request in (ASK, PLAIN):
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
+            assert (told.status_code, told.headers["etag"], told.content) == (304, "y", b"")
+            assert "content-length" not in told.headers
+
+
+def test_an_answer_that_can_be_read_and_is_too_deep_to_be_written_is_an_error(monkeypatch):
+    """Either is done at its own depth of the program, so there are depths at which only one succeeds."""
+
+    def fails(value):
+        if "abyss" in str(value):
+            raise RecursionError
+        return encoded(value)
+
+    monkeypatch.setattr("callmark.serving.deltas.encoded", fails)
+    monkeypatch.setattr("callmark.serving.proxy.encoded", fails)
+    body = json.dumps({**json.loads(WHOLE), "choices": [{"message": {"content": CALL, "x": "abyss"}}]}).encode()
+    with chain(lambda _: Answer([], body=body)) as (_, client):
+        told = post(client, ASK)
+        assert (told.status_code, told.json()["error"]["code"]) == (502, "bad_upstream_answer")
+        assert wire(post(client, STREAM).text)[-1]["error"]["code"] == "bad_upstream_answer"
+    begun = PIECE.replace(b'"delta": {', b'"delta": {"role": "assistant", ')
+    events = begun + PIECE.replace(b'"id": "x"', b'"id": "x", "y": "abyss"')
+    with chain(lambda _: Answer([], body=events, headers={"content-type": "text/event-stream"})) as (_, client):
+        chunks = wire(post(client, STREAM).text)
+        assert chunks[-1]["error"]["message"] == "the upstream's answer is nested too deep"
+        assert joined(chunks[:-1])[0]["content"] == "Half"
 
 
 def test_errors_in_the_middle_are_events():

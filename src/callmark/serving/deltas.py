@@ -54,6 +54,9 @@ def error_body(message: str, kind: str, code: str | None = None, param: str | No
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
+TOO_DEEP: Final = error_body("the upstream's answer is nested too deep", "upstream_error", "bad_upstream_answer")
+
+
 def error_in(answer: Body) -> Body | None:
     """Return the error in OpenAI's shape that an answer or a chunk is, in the shapes that servers have for it."""
     error = answer if answer.get("object") == "error" else answer.get("error")  # vLLM's, and everybody's
@@ -203,6 +206,12 @@ class StreamWriter:
         return b"".join(out) + event(error)
 
     def _chunk(self, chunk: Body) -> list[bytes]:
+        try:
+            return self._read(chunk)
+        except RecursionError:  # JSON that could be read, and is too deep to be written
+            return [self.fail(TOO_DEEP)]
+
+    def _read(self, chunk: Body) -> list[bytes]:
         if not self._named:
             self._named = True
             self._head |= _said_of_itself(chunk)

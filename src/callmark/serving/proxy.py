@@ -33,7 +33,7 @@ from callmark.running.preparing import prepared
 from callmark.running.server_events import EventDecoder, EventLimitError
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.configuration import ProxyConfig, Upstream
-from callmark.serving.deltas import NO_JSON, StreamWriter, error_body, error_in, json_of, whole
+from callmark.serving.deltas import NO_JSON, TOO_DEEP, StreamWriter, error_body, error_in, json_of, whole
 from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay, error_event
 from callmark.serving.texts import decoded, encoded
@@ -269,8 +269,12 @@ async def _read(response: httpx.Response, refusal: bytes, exchange: Exchange) ->
     head = _plain(response, body=False)
     now = int(time.time())
     if not exchange.streamed:
-        answer = whole(_completion(await read_all(pieces_of(response))), exchange, now)
-        return Answer(200, [*head, JSON_HEADER], _once(encoded(answer)))
+        answer = _completion(await read_all(pieces_of(response)))
+        try:
+            made = encoded(whole(answer, exchange, now))
+        except RecursionError as error:
+            raise UpstreamError(502, TOO_DEEP["error"]["message"], TOO_DEEP["error"]["code"]) from error
+        return Answer(200, [*head, JSON_HEADER], _once(made))
     writer = StreamWriter(exchange, now)
     first, rest = await _begun(response)
     if _are_events(first, response.headers.get("content-type", "")):

@@ -46,6 +46,7 @@ _NOT_TOLD: Final = frozenset((
     b"connection", b"keep-alive", b"transfer-encoding", b"trailer", b"upgrade", b"proxy-authenticate", b"te", b"date",
     b"server", b"set-cookie",
 ))  # fmt: skip
+_BODILESS: Final = (204, 304)
 _REFUSED_TOOLS: Final = (400, 404, 422, 500, 501)
 _UNSURE: Final = (401, 403, 408, 425, 429, 500, 502, 503, 504)
 _KEYS: Final = ("authorization", "x-api-key", "api-key")
@@ -269,6 +270,8 @@ async def together(*questions: Callable[[], Awaitable[_T]]) -> list[_T]:
 def told(response: httpx.Response) -> list[Header]:
     """Return the headers that a client is told; who may read an answer in a browser is not the upstream's say."""
     hop = {name.strip() for name in response.headers.get("connection", "").lower().encode().split(b",")}
+    if response.status_code in _BODILESS:  # the length is that of another answer, which uvicorn would wait for
+        hop.add(b"content-length")
     listed = ((key.lower(), value) for key, value in response.headers.raw)
     return [
         (key, value)
