@@ -146,6 +146,14 @@ def test_what_is_wrong_is_4xx_in_one_shape(server, method, path, body, headers, 
     assert problem(ask(server, method, path, body, headers)) == code
 
 
+@pytest.mark.parametrize("body", [b"", b" \r\n", b"\xef\xbb\xbf"])
+def test_a_body_that_did_not_come_is_missed_in_plain_words(server, body):
+    told = ask(server, "POST", "/parse", body, AS_JSON)
+    assert (problem(told), told.json["error"]["message"]) == ("parse-error", "expected a JSON body, and none came")
+    told = ask(server, "POST", "/parse/stream?options=", b"", {})
+    assert (problem(told), told.json["error"]["message"]) == ("parse-error", "expected JSON in UTF-8, found nothing")
+
+
 def test_a_mark_of_utf_8_may_stand_before_json(server):
     mark = b"\xef\xbb\xbf"
     assert ask(server, "POST", "/detect", mark + b'{"text":""}', {"Content-Type": "application/json"}).status == 200

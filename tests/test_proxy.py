@@ -493,6 +493,8 @@ def test_what_is_no_request_gets_400_in_the_shape_of_openai():
             answer = client.post("/v1/chat/completions", content=content)
             assert answer.status_code == 400, content[:9]
             assert answer.json()["error"]["type"] == "invalid_request_error"
+            missing = "none came" in answer.json()["error"]["message"]
+            assert missing == (content == b"")
         answer = post(client, {**ASK, "tool_choice": "sometimes"})
         assert answer.status_code == 400
         assert answer.json()["error"]["param"] == "tool_choice"

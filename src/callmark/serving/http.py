@@ -144,6 +144,8 @@ class _Server:
                 else:
                     media_type(request.headers, "application/json")
                     body = (await request.body()).removeprefix(codecs.BOM_UTF8)  # PowerShell's and .NET's begin so
+                    if not body.strip():
+                        raise ServingError("parse-error", "expected a JSON body, and none came")
                 if method.neutralizes:
                     await prepared(special_tokens=_SPECIAL in body)
                 state = State(self.bounds)

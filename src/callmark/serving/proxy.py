@@ -368,6 +368,8 @@ def _plain(response: httpx.Response, *, body: bool = True) -> list[Header]:
 
 
 def _decoded(raw: bytes) -> Any:
+    if not raw.strip():
+        raise RequestError("expected a JSON body, and none came")
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

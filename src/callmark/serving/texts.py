@@ -56,7 +56,8 @@ def _with_halves(data: bytes, error: Exception) -> Any:
             return json.loads(data.decode(), parse_constant=_refused, parse_float=_finite)
         except (ValueError, RecursionError):
             pass
-    raise ServingError("parse-error", f"expected JSON in UTF-8, found: {error}") from error
+    found = f": {error}" if data.strip() else " nothing"
+    raise ServingError("parse-error", f"expected JSON in UTF-8, found{found}") from error
 
 
 def _refused(constant: str) -> float:
