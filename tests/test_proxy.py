@@ -922,6 +922,14 @@ def test_events_are_decoded_however_they_are_cut():
     assert all(decoder.feed(b"x" * (EVENT_LIMIT // 16)) == [] for _ in range(16))
     with pytest.raises(EventLimitError):
         decoder.feed(b"x")
+    decoder = EventDecoder()
+    for _ in range(32):  # of what is no event, however much may come before one
+        assert decoder.feed(b": " + b"x" * (EVENT_LIMIT // 16) + b"\n\n") == []
+    assert decoder.feed(b"data: 1\n\n" + b"data: 2\n\n" * 2) == [b"1", b"2", b"2"]
+    lines = b"data: " + b"x" * (EVENT_LIMIT // 16) + b"\n"
+    assert all(decoder.feed(lines) == [] for _ in range(16))
+    with pytest.raises(EventLimitError):
+        decoder.feed(lines)
 
 
 # Slow, silent and vanishing.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from callmark import Call, Registry, Session, Text, Tool
 from callmark.errors import CallmarkError
 from callmark.running.invented import HEADER_LIMIT
+from callmark.running.native import Assembler
 from callmark.serving.chat import handed, taught
 from callmark.serving.configuration import ModelSettings
 from callmark.serving.deltas import StreamWriter, event, whole
@@ -813,6 +814,33 @@ def test_a_native_call_of_the_old_shape_counts_too():
     (made,) = whole({"choices": [choice]}, exchange())["choices"]
     assert made["message"]["tool_calls"][0]["function"] == old
     assert "function_call" not in made["message"]
+
+
+@pytest.mark.parametrize("no_reason", ["null", "", None])
+def test_a_choice_is_over_when_a_reason_is_said_and_not_before(no_reason):
+    """Some servers write null as a word."""
+    writer = StreamWriter(exchange(), 1)
+    events = [chunk({"content": "Well. "}, no_reason), chunk({"content": CALL}, no_reason), chunk({}, "stop")]
+    made = joined(wire(writer.feed(map(encoded, events)).decode()))[0]
+    assert (made["content"], made["finish_reason"], len(made["tool_calls"])) == ("Well.", "tool_calls", 1)
+    assert read("Hi.", no_reason)["finish_reason"] == "stop"
+
+
+def test_thinking_among_the_parts_of_content_is_thinking():
+    """Mistral's servers send it so, and the answer behind it as a text."""
+    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "Oslo"}]}, {"type": "thinking"}, 5]
+    said = [*thinking, {"type": "text", "text": f"<think>, I guess.</think>Well. {CALL}"}]
+    expected = {"content": "Well.", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    writer = StreamWriter(exchange(), 1)
+    first = {"content": thinking, "reasoning_content": "Hm. "}
+    events = [chunk(first), chunk({"content": said[3:]}), chunk({}, "stop")]
+    streamed = joined(wire(writer.feed(map(encoded, events)).decode()))[0]
+    assert without_ids(streamed) == {**expected, "reasoning_content": "Hm. Oslo, I guess."}
+    whole = read(said)
+    assert without_ids(whole) == {**expected, "reasoning_content": "Oslo, I guess."}
+    assembler = Assembler()
+    (thought,), rest = assembler.feed(chunk({"content": thinking}, "null")), assembler.feed(chunk({"content": "Hi"}))
+    assert (thought.text, thought.channel, rest) == ("Oslo", "reasoning", ["Hi"])
 
 
 def test_json_that_only_some_servers_write_is_read():

@@ -33,6 +33,8 @@ WHOLE: Final = (
     *("end_turn", "stop_sequence", "complete", "completed", "eos", "eos_token", "message_stop"),
 )
 """Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
+NO_REASONS: Final = ("", "null")
+"""Reasons of what is not over: some servers write null as a word."""
 DROPPED: Final = "malformed_function_call"
 """In Gemini's reason, also behind other words, where it could not read a call of its model, and sends none."""
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
@@ -126,6 +128,8 @@ class Assembler:
             self._say(delta.get("reasoning_content") or delta.get("reasoning"), made, reasoning=True)
             content = delta.get("content")
             for part in _objects(content):
+                for thought in _objects(part.get("thinking")):  # Mistral's
+                    self._say(thought.get("text"), made, reasoning=True)
                 self._say(part.get("text"), made)
             self._say(content, made)
             old = _object(delta.get("function_call"))  # of the days before `tool_calls`
@@ -139,8 +143,9 @@ class Assembler:
                 given = {key: value for key, value in piece.items() if value and key not in _OF_FUNCTION}
                 index = self._pending[key].index
                 self.given[index] = {**given, **self.given.get(index, {})}
-            if choice.get("finish_reason"):
-                self._stopped(choice["finish_reason"])
+            reason = choice.get("finish_reason")
+            if reason and reason not in NO_REASONS:
+                self._stopped(reason)
                 made.extend(self.finish())
 
     def _responses(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:

@@ -21,25 +21,26 @@ class EventDecoder:
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []  # of a line that is not complete
-        self._data: list[bytes] = []
-        self._size = 0
+        self._begun = 0  # bytes of it
+        self._data: list[bytes] = []  # of an event that is not complete
+        self._size = 0  # bytes of it; other lines count while they come, and are over then, comments without end too
         self._returned = False  # whether the last piece ended in CR, of which LF may be the other half
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that `piece` completes."""
         found: list[bytes] = []
-        self._size += len(piece)
-        if self._size > EVENT_LIMIT:
-            raise EventLimitError(f"expected an event of at most {EVENT_LIMIT} bytes")
         if piece and (self._returned or b"\r" in piece):
             begun = piece[self._returned and piece.startswith(b"\n") :]
             self._returned = piece.endswith(b"\r")
             piece = begun.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\n" not in piece:
             self._rest.append(piece)
+            self._begun += len(piece)
+            self._check()
             return found
         *lines, rest = (b"".join(self._rest) + piece if self._rest else piece).split(b"\n")
         self._rest = [rest] if rest else []
+        self._begun = len(rest)
         for line in lines:
             if line.startswith(b"data:"):
                 self._line(line[5:].strip(b" "), found)
@@ -49,8 +50,6 @@ class EventDecoder:
                 self._line(line[8:].strip(b" "), found)
             elif line.startswith(b"error:"):  # llama.cpp, until 2025
                 self._line(b'{"error":' + line[6:].strip(b" ") + b"}", found)
-        if found:
-            self._size = len(rest)
         return found
 
     def finish(self) -> list[bytes]:
@@ -64,6 +63,8 @@ class EventDecoder:
             self._end(found)  # joined by a line break these would be no JSON
         if data:
             self._data.append(data)
+            self._size += len(data)
+            self._check()
         if data == b"[DONE]":  # nothing comes behind it, from some servers not even the empty line
             self._end(found)
 
@@ -71,3 +72,8 @@ class EventDecoder:
         if self._data:
             found.append(b"\n".join(self._data))
             self._data.clear()
+            self._size = 0
+
+    def _check(self) -> None:
+        if self._begun + self._size > EVENT_LIMIT:
+            raise EventLimitError(f"expected an event of at most {EVENT_LIMIT} bytes")

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from callmark.running.halves import Halves
-from callmark.running.native import said_in
+from callmark.running.native import NO_REASONS, said_in
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Argued, Begun, ChoiceReader, Part, Said, Thought
 from callmark.serving.texts import encoded
@@ -80,6 +80,12 @@ def text_of(content: Any) -> str:
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
         return "".join(text for text in texts if isinstance(text, str))
     return ""
+
+
+def thought_of(content: Any) -> str:
+    """Return the thinking among the parts of content, as Mistral's servers send it."""
+    parts = content if isinstance(content, list) else ()
+    return "".join(text_of(part.get("thinking")) for part in parts if isinstance(part, Mapping))
 
 
 def _calls_in(message: Mapping[str, Any]) -> Any:
@@ -243,6 +249,9 @@ class StreamWriter:
         if not delta or not isinstance(delta, dict):
             delta = said_in(given, said=choice.said, called=choice.reader.called)
         others = {key: value for key, value in delta.items() if key not in _KNOWN and value is not None}
+        thought = thought_of(delta.get("content"))
+        if thought:
+            others["reasoning_content"] = text_of(others.get("reasoning_content")) + thought
         logprobs = given.get("logprobs")
         if others or logprobs is not None or not choice.begun:
             self._put(index, choice, others, out, extra, logprobs=logprobs)
@@ -254,9 +263,7 @@ class StreamWriter:
         calls = _calls_in(delta)
         if calls:
             self._write(index, choice, choice.reader.feed_calls(calls), out, extra)
-        reason = given.get("finish_reason")
-        if isinstance(reason, str) and reason:
-            choice.reason = reason
+        choice.reason = _reason_of(given) or choice.reason
         if choice.reader.stopped or choice.reason is not None:
             self._end(index, choice, choice.reason, out, extra)
 
@@ -369,15 +376,15 @@ def _choices_of(answer: Body) -> list[Body]:
     choices = answer.get("choices")
     listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
     return [
-        {**choice, "index": _number(choice.get("index"), number), "finish_reason": _reason_of(choice)}
+        {**choice, "index": _number(choice.get("index"), number), "finish_reason": _reason_of(choice) or "stop"}
         for number, choice in enumerate(listed)
     ]
 
 
-def _reason_of(choice: Body) -> str:
-    """Return why the model of a whole answer stopped, which is all there, whether or not its server says so."""
+def _reason_of(choice: Body) -> str | None:
+    """Return why a choice is over, None where it is not; a whole one is, whether or not its server says so."""
     reason = choice.get("finish_reason")
-    return reason if isinstance(reason, str) and reason else "stop"
+    return reason if isinstance(reason, str) and reason not in NO_REASONS else None
 
 
 def _reason(reason: str, exchange: Exchange) -> str:
@@ -386,7 +393,8 @@ def _reason(reason: str, exchange: Exchange) -> str:
 
 def _message(message: Mapping[str, Any], parts: list[Part], exchange: Exchange) -> Body:
     said = "".join(part.text for part in parts if isinstance(part, Said))
-    thought = "".join(part.text for part in parts if isinstance(part, Thought))
+    thought = thought_of(message.get("content"))
+    thought += "".join(part.text for part in parts if isinstance(part, Thought))
     calls = [_call(part, exchange) for part in parts if isinstance(part, Begun)]
     for part in parts:
         if isinstance(part, Argued):
