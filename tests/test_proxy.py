@@ -700,6 +700,58 @@ def test_a_status_that_there_is_not_is_502():
                 assert (told.status_code, told.json()["error"]["code"]) == (502, "bad_upstream_answer")
 
 
+@pytest.mark.parametrize(
+    ("head", "body", "said"),
+    [
+        ("", b"<p>Hi", "no JSON: it begins with '<p>Hi'"),
+        ("", b" \n", "no JSON: it is empty"),
+        ("content-encoding: gzip\r\n", b"<p>Hi", "not compressed as it says"),
+        ("content-encoding: br\r\n", b"x", "expected none, gzip or deflate, found br"),
+        ("content-encoding: gzip, gzip\r\n", gzip.compress(gzip.compress(WHOLE)), "found gzip, gzip"),
+        ("content-length: -1\r\n", WHOLE, "no HTTP"),
+        ("transfer-encoding: chunked\r\n", b"zz\r\n", "no HTTP"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_told_as_it_is(head, body, said):
+    def handle(line, over):
+        line.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + body)
+
+    with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
+        for request in (ASK, STREAM):
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
+            assert (told.status_code, told.json()["error"]["code"]) == (502, "bad_upstream_answer")
+            assert said in told.json()["error"]["message"]
+
+
+def test_what_nobody_asked_to_be_compressed_is_passed_on_and_read_all_the_same():
+    def handle(line, over):
+        line.sendall(b"HTTP/1.1 200 OK\r\ncontent-encoding: Identity , GZIP\r\n\r\n" + gzip.compress(WHOLE))
+
+    with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
+        for request in (ASK, {**PLAIN, "stream": False}):
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
+            assert ("tool_calls" in message(told)) == (request is ASK)
+
+
+def test_blanks_before_an_answer_are_not_held():
+    """Some servers send them for as long as they think."""
+
+    async def body():
+        yield b"\n \xef"
+        yield b"\xbb\xbf\n"
+        for _ in range(1000):
+            yield b" \n"
+        yield b"  dat"
+        yield b"a: 1"
+        yield b"\n\n"
+
+    async def begun():
+        head, rest = await proxies._begun(httpx.Response(200, content=body()))
+        return head, [piece async for piece in rest]
+
+    assert asyncio.run(begun()) == (b"data: 1", [b"\n\n"])
+
+
 def test_an_answer_without_a_body_has_no_length():
     """304 may tell that of the answer which the client has already."""
 
@@ -820,7 +872,8 @@ def test_connections_that_fail_are_502_and_504():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     closes, times_out = (502, "upstream_closed", 20), (504, "upstream_timeout", 0.2)
-    for handle, (status, code, timeout) in {vanishes: closes, says_no_http: closes, stalls: times_out}.items():
+    garbage = (502, "bad_upstream_answer", 20)
+    for handle, (status, code, timeout) in {vanishes: closes, says_no_http: garbage, stalls: times_out}.items():
         with raw_upstream(handle) as address, proxied(address, mode="text", read_timeout_seconds=timeout) as proxy:
             for request in (ASK, STREAM, PLAIN):
                 told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
@@ -1265,6 +1318,34 @@ def test_a_client_that_goes_away_at_any_moment_leaves_no_connection():
             return left
 
     assert asyncio.run(visits()) == 0
+
+
+def test_who_sends_very_small_pieces_lets_others_have_their_turn():
+    """Of a heap of 64 KB that came at once, each piece is some lines of HTTP."""
+
+    async def small():
+        while True:
+            yield b"x"
+
+    async def run():
+        turns = 0
+
+        async def others():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        waiting = asyncio.create_task(others())
+        number = 0
+        async for _ in pieces_of(httpx.Response(200, content=small())):
+            number += 1
+            if number == 100 * PIECES_IN_A_ROW:
+                break
+        waiting.cancel()
+        return turns
+
+    assert asyncio.run(run()) >= 99
 
 
 def test_a_mistake_of_ours_is_raised():

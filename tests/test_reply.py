@@ -862,6 +862,21 @@ def test_json_that_only_some_servers_write_is_read():
     assert whole(answer, exchange())["choices"][0]["message"]["content"] == "a\ud83d"
 
 
+@pytest.mark.parametrize("before", ["stream", "hold"])
+def test_what_must_be_held_is_bounded(before, monkeypatch):
+    monkeypatch.setattr("callmark.serving.deltas.HELD_LIMIT", 1000)
+    call = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": '{"city": "'}}
+    more = {"index": 0, "function": {"arguments": "x" * 100}}
+    for events in ([{"tool_calls": [call]}, *[{"tool_calls": [more]}] * 20], [{"content": "x" * 100}] * 20):
+        writer = StreamWriter(exchange(before_calls=before), 1)
+        out = wire(b"".join(writer.feed([encoded(chunk(each))]) for each in events).decode())
+        too_long = before == "hold" or "content" not in events[0]
+        assert writer.done == too_long
+        if too_long:
+            assert out[-1]["error"]["code"] == "upstream_answer_too_long"
+        assert "x" * 500 in joined(out[:-1] if too_long else out)[0]["content"]
+
+
 def test_a_stream_that_ends_early_is_an_error_and_loses_no_text():
     writer, out = fed(chunk({"content": 'Well, [CALL: weather({"ci'}))
     out += wire(writer.finish(complete=False).decode())
@@ -885,6 +900,8 @@ def test_errors_of_an_upstream_are_passed_on_and_end_the_stream():
     for strange in (b"no json", b"[" * 100_000):
         writer, out = fed(strange)
         assert out[-1]["error"]["code"] == "bad_event"
+        assert strange[:90].decode() in out[-1]["error"]["message"]
+        assert len(out[-1]["error"]["message"]) < 300
 
 
 def test_strange_events_are_passed_over():

@@ -23,6 +23,8 @@ from callmark.serving.texts import encoded
 from callmark.writing.prompt import estimate_tokens
 
 DONE: Final = b"data: [DONE]\n\n"
+HELD_LIMIT: Final = 16 * 1024 * 1024
+"""Characters of a server's own calls, and of text that waits for one, in one stream: all may have to be held."""
 NO_JSON: Final = object()  # None is what `null` says
 _KNOWN: Final = frozenset(("role", "content", "tool_calls", "function_call"))
 _OWN: Final = frozenset(("id", "object", "created", "model", "choices", "usage", "error"))  # of a chunk
@@ -54,6 +56,7 @@ def error_body(message: str, kind: str, code: str | None = None, param: str | No
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
+TOO_LONG: Final = error_body("the upstream's answer is too long", "upstream_error", "upstream_answer_too_long")
 TOO_DEEP: Final = error_body("the upstream's answer is nested too deep", "upstream_error", "bad_upstream_answer")
 
 
@@ -136,6 +139,8 @@ class StreamWriter:
         self._wanted = _number(exchange.body.get("n"))
         self._choices: dict[int, _Choice] = {}
         self._usage: Any = None
+        self._holds = exchange.settings.before_calls != "stream"
+        self._held = 0  # characters
         self._written = 0  # tokens, about
         self._head = _head("chat.completion.chunk", {}, exchange, created)
         self._named = False
@@ -152,6 +157,7 @@ class StreamWriter:
             if self.done:
                 break
             chunk: Any = b"" if data == b"[DONE]" else json_of(data)
+            chunk = data if chunk is NO_JSON else chunk
             text = _plain_text(chunk)
             if texts and (text is None or chunk["choices"][0].get("index") != last["choices"][0].get("index")):
                 self._join(last, texts, out)
@@ -174,8 +180,9 @@ class StreamWriter:
     def _other(self, chunk: Any) -> bytes:
         if chunk == b"":
             return self.finish(complete=True)
-        if chunk is NO_JSON:
-            return self.fail(error_body("the upstream sent an event that is no JSON", "upstream_error", "bad_event"))
+        if isinstance(chunk, bytes):
+            said = f"the upstream sent an event that is no JSON: {chunk[:200].decode('utf-8', 'replace')!r:.200}"
+            return self.fail(error_body(said, "upstream_error", "bad_event"))
         if not isinstance(chunk, dict):
             return b""
         error = error_in(chunk)
@@ -261,6 +268,10 @@ class StreamWriter:
             self._written += 1
             self._write(index, choice, choice.reader.feed(text), out, extra)
         calls = _calls_in(delta)
+        self._held += len(encoded(calls)) if calls else len(text) * self._holds
+        if self._held > HELD_LIMIT:
+            out.append(self.fail(TOO_LONG))
+            return
         if calls:
             self._write(index, choice, choice.reader.feed_calls(calls), out, extra)
         choice.reason = _reason_of(given) or choice.reason

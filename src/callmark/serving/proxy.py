@@ -294,10 +294,13 @@ async def _begun(response: httpx.Response) -> tuple[bytes, AsyncGenerator[bytes,
     A mark of UTF-8 and white space before it are left out.
     """
     rest = pieces_of(response)
-    begun = head = b""
+    head = b""
+    marked = False  # whether the mark was there
     async for piece in rest:
-        begun += piece
-        head = begun.removeprefix(codecs.BOM_UTF8).lstrip()
+        head = (head + piece).lstrip()  # some servers send blanks for as long as they think
+        if not marked and head.startswith(codecs.BOM_UTF8):
+            marked = True
+            head = head.removeprefix(codecs.BOM_UTF8).lstrip()
         if not codecs.BOM_UTF8.startswith(head) and not any(each.startswith(head) for each in _UNDECIDED):
             break
     return head, rest
@@ -384,7 +387,9 @@ def _object(raw: bytes) -> Body:
     """Return an upstream's answer. Raises UpstreamError where it is none."""
     found = json_of(raw)
     if found is NO_JSON:
-        raise UpstreamError(502, "the upstream's answer is no JSON", "bad_upstream_answer")
+        said = f"begins with {raw[:200].decode('utf-8', 'replace')!r:.200}" if raw.strip() else "is empty"
+        message = f"the upstream's answer is no JSON: it {said}"
+        raise UpstreamError(502, message, "bad_upstream_answer")
     if not isinstance(found, dict):
         raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
     return found

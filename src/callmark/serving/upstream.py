@@ -28,7 +28,7 @@ from callmark.serving.deltas import error_body
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of a whole answer that is read for calls."""
 PIECES_IN_A_ROW: Final = 16
-"""Pieces of a body after which is looked whether anybody still wants it, which takes 4 microseconds."""
+"""Pieces of a body after which others have their turn, and is looked whether anybody still wants it."""
 ASKING_SECONDS: Final = 2.0
 """How long a server is asked about itself: it answers at once, or it is none that can say it."""
 KNOWN_SECONDS: Final = 300.0
@@ -46,6 +46,10 @@ _NOT_TOLD: Final = frozenset((
     b"connection", b"keep-alive", b"transfer-encoding", b"trailer", b"upgrade", b"proxy-authenticate", b"te", b"date",
     b"server", b"set-cookie",
 ))  # fmt: skip
+_BROKE_OFF: Final = re.compile("disconnected|closed connection")
+"""In what httpcore and h11 say of a connection that was closed too early, and not of what came over it."""
+_COMPRESSED: Final = frozenset(("gzip", "deflate"))
+"""What is unpacked, though no upstream is asked to pack anything."""
 _BODILESS: Final = (204, 304)
 _REFUSED_TOOLS: Final = (400, 404, 422, 500, 501)
 _UNSURE: Final = (401, 403, 408, 425, 429, 500, 502, 503, 504)
@@ -79,6 +83,10 @@ def failure(error: Exception) -> UpstreamError:
         return UpstreamError(400, "the request has a header that cannot be passed on", "bad_header")
     if isinstance(error, httpx.ConnectError):
         return UpstreamError(502, f"there is no connection to the upstream: {error}", "upstream_refused")
+    if isinstance(error, httpx.DecodingError):
+        return UpstreamError(502, f"the upstream's answer is not compressed as it says: {error}", "bad_upstream_answer")
+    if isinstance(error, httpx.RemoteProtocolError) and not _BROKE_OFF.search(str(error)):
+        return UpstreamError(502, f"the upstream's answer is no HTTP: {error}", "bad_upstream_answer")
     return UpstreamError(502, "the upstream closed the connection before its answer was complete", "upstream_closed")
 
 
@@ -307,14 +315,22 @@ async def read_all(pieces: AsyncGenerator[bytes, None], limit: int = ANSWER_LIMI
 
 
 async def pieces_of(response: httpx.Response, *, raw: bool = False) -> AsyncGenerator[bytes, None]:
-    """Yield the body as it comes; `raw` leaves it encoded as it is. Raises UpstreamError where it breaks off."""
+    """Yield the body as it comes; `raw` leaves it encoded as it is. Raises UpstreamError where it breaks off.
+
+    What was compressed twice is not unpacked: a kilobyte of it may be a gigabyte.
+    """
     number = 0
+    encodings = response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")
+    packed = [each for each in encodings if each not in ("", "identity")]
+    if not raw and packed and (len(packed) > 1 or packed[0] not in _COMPRESSED):
+        message = f"the upstream's answer is compressed: expected none, gzip or deflate, found {', '.join(packed):.80}"
+        raise UpstreamError(502, message, "bad_upstream_answer")
     try:
         async for piece in response.aiter_raw() if raw else response.aiter_bytes():
-            # Of a task whose next data is always there already, a scope that is cancelled waits for a moment like this.
+            # Where the next data is always there already, others wait for a moment like this, and so does a cancel.
             number += 1
             if number % PIECES_IN_A_ROW == 0:
-                await anyio.lowlevel.checkpoint_if_cancelled()
+                await anyio.lowlevel.checkpoint()
             yield piece
     except httpx.HTTPError as error:
         raise failure(error) from error
