@@ -837,6 +837,43 @@ def test_an_answer_that_has_begun_when_the_server_stops_breaks_off(monkeypatch, 
     assert not [record for record in caplog.records if record.exc_info]
 
 
+@pytest.mark.parametrize("behind", [b"", b"\x88\x82\0\0\0\0\x03\xe8"])
+def test_a_message_that_is_no_utf_8_ends_a_websocket(server, caplog, behind):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
+        upgraded(raw)
+        raw.sendall(b"\x01\x81\0\0\0\0{\x80\x81\0\0\0\0\xff" + behind)
+        code, told = (1000, b"") if behind else (1007, b"expected text in UTF-8")
+        close = bytes([0x88, 2 + len(told)]) + code.to_bytes(2, "big") + told
+        assert b"".join(iter(partial(raw.recv, 100), b"")) == close
+    wait_until(lambda: open_now(server, "websocket") == 0)
+    assert not caplog.records  # it is no mistake of the server
+
+
+def test_what_answers_pings_is_not_held_for_who_reads_nothing(server, monkeypatch):
+    made = []
+    begin = WebSocketsSansIOProtocol.connection_made
+
+    def recorded(self, transport):
+        made.append(self)
+        begin(self, transport)
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    with socket.socket() as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.settimeout(WAIT_SECONDS)
+        raw.connect(("127.0.0.1", server.port))
+        upgraded(raw)
+        for _ in range(80):
+            raw.sendall((b"\x89\xfd\0\0\0\0" + b"x" * 125) * 1000)
+        raw.sendall(b"\x89\x84\0\0\0\0last")
+        raw.sendall(b"\x81\x82\0\0\0\0{}")
+        wait_until(lambda: made[0].read_paused)  # all of it was read
+        assert made[0].transport.get_write_buffer_size() < 2_000_000  # of 10 MB
+        told = b""
+        while b"\x8a\x04last" not in told:
+            told = told[-20:] + raw.recv(1 << 20)
+
+
 def test_a_head_that_does_not_come_is_given_up(monkeypatch):
     monkeypatch.setattr(protocols, "_HEAD_SECONDS", 0.05)
     with served() as server:

@@ -15,6 +15,14 @@ _PROPOSAL: Final = (b"upgrade", b"http2-settings")  # headers by which another p
 _SEND_SECONDS: Final = 30.0  # in which a client must take what is held for it, some 50 KB
 
 
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class _Together:
     """A transport that writes once what is written to it in one turn of the loop.
 
@@ -172,6 +180,7 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
         """
 
         _heard = False  # since the last ping
+        _pongs = b""  # that wait until the client takes what it is sent
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(cast(asyncio.BaseTransport, _Together(transport)))
@@ -184,6 +193,32 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
         def data_received(self, data: bytes) -> None:
             self._heard = True
             super().data_received(data)
+
+        def send_receive_event_to_app(self) -> None:
+            self.frames = [b"".join(self.frames)]
+            if self.curr_msg_data_type == "text" and not self.close_sent and not _is_utf8(self.frames[0]):
+                if self.conn.close_sent is None:  # else the client's own close came with it
+                    self.conn.send_close(1007, "expected text in UTF-8")
+                self.handle_parser_exception()  # uvicorn logs a traceback of it, as of a mistake of the program
+            else:
+                super().send_receive_event_to_app()
+
+        def handle_ping(self) -> None:
+            """Answer, or do so later: of pings that nobody waits for, the answers would be held without end.
+
+            Those that came together are answered together; of several such heaps the last one is (RFC 6455, 5.5.3).
+            """
+            pongs = b"".join(self.conn.data_to_send())
+            if self.writable.is_set():
+                self.transport.write(pongs)
+            else:
+                self._pongs = pongs or self._pongs
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            pongs, self._pongs = self._pongs, b""
+            if pongs:
+                self.transport.write(pongs)
 
         def send_keepalive_ping(self) -> None:
             self._heard = False
