@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -1147,8 +1148,14 @@ def test_an_answer_to_a_request_without_tools_may_come_late_and_in_any_form(kind
 
     def handle(line, over):
         heard.wait(20)
-        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-encoding: gzip\r\n\r\n"
-        line.sendall(head.encode() + gzip.compress(body))
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-encoding: gzip\r\n"
+        if whole:
+            line.sendall(f"{head}\r\n".encode() + gzip.compress(body))
+            return
+        packer = zlib.compressobj(wbits=31)
+        packed = [packer.compress(each) + packer.flush(zlib.Z_SYNC_FLUSH) for each in (PIECE, body[len(PIECE) :])]
+        pieces = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in (*packed, packer.flush(), b""))
+        line.sendall(f"{head}transfer-encoding: chunked\r\n\r\n".encode() + pieces)
 
     with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
         text = ""

@@ -554,7 +554,8 @@ def test_a_native_call_that_is_cut_never_becomes_one():
     for reason in ("abort", "error", "no reason that anyone knows", None):  # and [DONE], which says nothing of a call
         _, out = fed(chunk({"tool_calls": [head]}), *([chunk({}, reason)] if reason else []), b"[DONE]")
         assert joined(out)[0] == {"content": begun, "tool_calls": [], "finish_reason": reason or "length"}
-    _, out = fed(chunk({"tool_calls": [head, {"index": 0, "function": {"arguments": '{"ci'}}]}), chunk({}, "stop"))
+    cut = chunk({"tool_calls": [head, {"index": 0, "function": {"arguments": '{"ci'}}]})
+    _, out = fed(cut, chunk({}, "stop"), b"[DONE]")
     cut_off = begun.replace('""', json.dumps('{"ci'))
     assert joined(out)[0] == {"content": cut_off, "tool_calls": [], "finish_reason": "length"}
     whole_one = {"index": 0, "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
@@ -808,7 +809,8 @@ def test_choices_without_an_index_are_told_apart_in_a_stream_too():
 
 def test_a_native_call_of_the_old_shape_counts_too():
     old = {"name": "weather", "arguments": '{"city":"Oslo"}'}
-    _, out = fed(chunk({"function_call": {**old, "arguments": ""}}), chunk({"function_call": old}, "function_call"))
+    begun = chunk({"function_call": {**old, "arguments": ""}})
+    _, out = fed(begun, chunk({"function_call": old}, "function_call"), b"[DONE]")
     assert without_ids(joined(out)[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
     choice = {"message": {"content": None, "function_call": old}, "finish_reason": "function_call"}
     (made,) = whole({"choices": [choice]}, exchange())["choices"]
@@ -819,11 +821,37 @@ def test_a_native_call_of_the_old_shape_counts_too():
 @pytest.mark.parametrize("no_reason", ["null", "", None])
 def test_a_choice_is_over_when_a_reason_is_said_and_not_before(no_reason):
     """Some servers write null as a word."""
-    writer = StreamWriter(exchange(), 1)
-    events = [chunk({"content": "Well. "}, no_reason), chunk({"content": CALL}, no_reason), chunk({}, "stop")]
-    made = joined(wire(writer.feed(map(encoded, events)).decode()))[0]
+    pieces = [chunk({"content": text}, no_reason) for text in ("Well. ", CALL)]
+    _, out = fed(*pieces, chunk({}, "stop"), b"[DONE]")
+    made = joined(out)[0]
     assert (made["content"], made["finish_reason"], len(made["tool_calls"])) == ("Well.", "tool_calls", 1)
     assert read("Hi.", no_reason)["finish_reason"] == "stop"
+
+
+def test_what_comes_behind_a_reason_is_no_less_than_what_came_before_it():
+    """Gateways to Gemini say "stop" with every piece. What follows the last one is told beside it."""
+    native = {"index": 0, "id": "n1", "function": {"name": "news", "arguments": "{}"}}
+    pieces = [{"content": "Well. "}, {"content": CALL}, {"tool_calls": [native]}]
+    sent = [chunk(each, "stop", timings=number) for number, each in enumerate(pieces)]
+    writer, out = fed(*sent, b"[DONE]")
+    assert without_ids(joined(out)[0]) == {
+        "content": "Well.",
+        "tool_calls": [OSLO, ("news", "{}")],
+        "finish_reason": "tool_calls",
+    }
+    assert out[-2]["timings"] == 2
+    for begun in ('[CALL: weather({"city": "Os', CALL[:-1]):  # cut off: that "stop" was said says nothing
+        writer, out = fed(chunk({"content": "Well. "}, "stop"), chunk({"content": begun}, "stop"))
+        out += wire(writer.finish(complete=False).decode())
+        assert joined(out[:-1])[0] == {"content": f"Well. {begun}", "tool_calls": [], "finish_reason": None}
+        assert out[-1]["error"]["code"] == "upstream_closed"
+
+
+def test_an_error_behind_a_reason_takes_nothing_back():
+    call = {"index": 0, "id": "n1", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
+    _, out = fed(chunk({"tool_calls": [call]}), chunk({}, "tool_calls"), {"error": {"message": "boom"}})
+    assert without_ids(joined(out[:-1])[0]) == {"content": "", "tool_calls": [OSLO], "finish_reason": "tool_calls"}
+    assert out[-1] == {"error": {"message": "boom"}}
 
 
 def test_thinking_among_the_parts_of_content_is_thinking():
@@ -834,7 +862,7 @@ def test_thinking_among_the_parts_of_content_is_thinking():
     writer = StreamWriter(exchange(), 1)
     first = {"content": thinking, "reasoning_content": "Hm. "}
     events = [chunk(first), chunk({"content": said[3:]}), chunk({}, "stop")]
-    streamed = joined(wire(writer.feed(map(encoded, events)).decode()))[0]
+    streamed = joined(wire(writer.feed([*map(encoded, events), b"[DONE]"]).decode()))[0]
     assert without_ids(streamed) == {**expected, "reasoning_content": "Hm. Oslo, I guess."}
     whole = read(said)
     assert without_ids(whole) == {**expected, "reasoning_content": "Oslo, I guess."}
@@ -886,7 +914,8 @@ def test_a_stream_that_ends_early_is_an_error_and_loses_no_text():
     writer, _ = fed()
     assert b"upstream_closed" in writer.finish(complete=False)
     writer, _ = fed(chunk({"content": "All"}, "stop"))
-    assert wire(writer.finish(complete=False).decode()) == ["[DONE]"]  # it said why it ends, and forgot the last event
+    last, done = wire(writer.finish(complete=False).decode())  # it said why it ends, and forgot the last event
+    assert (last["choices"][0]["finish_reason"], done) == ("stop", "[DONE]")
     writer, _ = fed(chunk({"content": "Half"}), chunk({"content": "All"}, "stop", 1))
     assert b"upstream_closed" in writer.finish(complete=False)
 

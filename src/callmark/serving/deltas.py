@@ -120,7 +120,12 @@ class _Choice:
         self.begun = False
         self.said = False  # text
         self.reason: str | None = None  # why the upstream says that it is over
-        self.over = False
+        self.early = False  # whether more came behind that: some say "stop" with every piece
+        self.last: Body = {}  # what it said beside the reason
+        self.over = False  # for the client
+
+    def is_said_to_be_over(self) -> bool:
+        return self.reason is not None and not self.early
 
 
 class StreamWriter:
@@ -198,11 +203,12 @@ class StreamWriter:
         """Say that the upstream's stream is over: as it should, or before it said why it ends."""
         if self.done:
             return b""
-        if not self._choices or not (complete or all(choice.over for choice in self._choices.values())):
+        whole = (choice.over or choice.is_said_to_be_over() for choice in self._choices.values())
+        if not self._choices or not (complete or all(whole)):
             return self.fail(error_body("the upstream's stream ended early", "upstream_error", "upstream_closed"))
         out: list[bytes] = []
         for index, choice in self._choices.items():
-            self._end(index, choice, choice.reason, out)
+            self._end(index, choice, out)
         return b"".join(out) + (b"" if self.done else self._last())
 
     def fail(self, error: Body) -> bytes:
@@ -212,7 +218,9 @@ class StreamWriter:
         self.done = True
         out: list[bytes] = []
         for index, choice in self._choices.items():
-            if not choice.over:
+            if choice.is_said_to_be_over():
+                self._end(index, choice, out)
+            elif not choice.over:
                 choice.over = True
                 parts, _ = choice.reader.finish("length")
                 self._write(index, choice, parts, out)
@@ -263,28 +271,30 @@ class StreamWriter:
         if others or logprobs is not None or not choice.begun:
             self._put(index, choice, others, out, extra, logprobs=logprobs)
         text = text_of(delta.get("content"))
+        calls = _calls_in(delta)
+        choice.early = choice.early or (choice.reason is not None and bool(text or calls))
         if text:
             choice.said = True
             self._written += 1
             self._write(index, choice, choice.reader.feed(text), out, extra)
-        calls = _calls_in(delta)
         self._held += len(encoded(calls)) if calls else len(text) * self._holds
         if self._held > HELD_LIMIT:
             out.append(self.fail(TOO_LONG))
             return
         if calls:
             self._write(index, choice, choice.reader.feed_calls(calls), out, extra)
-        choice.reason = _reason_of(given) or choice.reason
-        if choice.reader.stopped or choice.reason is not None:
-            self._end(index, choice, choice.reason, out, extra)
+        reason = _reason_of(given)
+        if reason is not None:
+            choice.reason, choice.last = reason, extra
+        if choice.reader.stopped:
+            self._end(index, choice, out)
 
-    def _end(
-        self, index: int, choice: _Choice, reason: str | None, out: list[bytes], extra: Body | None = None
-    ) -> None:
+    def _end(self, index: int, choice: _Choice, out: list[bytes]) -> None:
         if choice.over:
             return
         choice.over = True
-        parts, true_reason = choice.reader.finish(reason)
+        extra = choice.last
+        parts, true_reason = choice.reader.finish(choice.reason)
         self._write(index, choice, parts, out, extra)
         if choice.reader.broken:
             out.append(self.fail(error_body("the model did not finish a call", "upstream_error", "call_unfinished")))
