@@ -180,6 +180,7 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
         """
 
         _heard = False  # since the last ping
+        _message: bytearray  # that comes in several frames
         _pongs = b""  # that wait until the client takes what it is sent
 
         def connection_made(self, transport: Any) -> None:
@@ -193,6 +194,14 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
         def data_received(self, data: bytes) -> None:
             self._heard = True
             super().data_received(data)
+
+        def handle_cont(self, event: Any) -> None:
+            if self.frames:
+                self._message = bytearray(self.frames.pop())
+            self._message += event.data  # as an object of its own, a frame of one byte takes fifty
+            if event.fin:
+                self.frames = [bytes(self._message)]
+                self.send_receive_event_to_app()
 
         def send_receive_event_to_app(self) -> None:
             self.frames = [b"".join(self.frames)]
