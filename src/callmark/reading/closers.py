@@ -187,8 +187,7 @@ class Endings:
         self, code: str, due: str, tail: str, others: set[str], end: str, known: list[str], many: int = 1
     ) -> None:
         """Add a change that reads so `many` other closers first, but none with which a marker of `known` may begin."""
-        begun = [way for way in known if others.issuperset(way[:many]) and (due + end).startswith(way[many:])]
-        other = others.difference(way[0] for way in begun)
+        other = others.difference(way[0] for way in known if (due + end).startswith(way[many:]))
         if other:
             self._add(due, tail, code=code, other="".join(other), many=many)
 
