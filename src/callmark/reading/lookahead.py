@@ -190,7 +190,7 @@ def _bare_text(quote: str) -> Pattern:
     Gemma's quotes are special tokens, which may be lost. No sign that may belong to a member is in it, nor a quote.
     """
     char = r"[^\x00- ,{}\[\]<>\":=：＝，；“”„‘’\ud800-\udfff]"
-    if quote and re.match(char, quote):
+    if re.match(char, quote):
         char = f"(?!{re.escape(quote)}){char}"
     # That no key comes is said by what does, else more text could take it back.
     no_key = rf"(?:{_PLAIN_KEY}[^:]|(?![ \t\r\n,}}])[\W\d])"

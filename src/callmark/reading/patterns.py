@@ -11,7 +11,7 @@ from typing import Final
 
 from callmark.dialects import Form, derived
 from callmark.dialects.notation import BLANKS, BLANKS_LIMIT, anonymous, expand
-from callmark.dialects.prefixes import behind_line_breaks, first_characters, literals
+from callmark.dialects.prefixes import behind_line_breaks, literals
 from callmark.reading.characters import short
 from callmark.reading.matching import Pattern, Watched, begins, literal
 from callmark.reading.stops import Stop
@@ -229,9 +229,6 @@ class Patterns:
         if not tail or tail.startswith("(?="):
             return False
         tails, heads = literals(tail), literals(head)
-        if "" in tails or "" in heads:
-            ends, begins = first_characters(tail), first_characters(head)
-            return ends is None or begins is None or not ends.isdisjoint(begins)
         return any(it.startswith(begin) or begin.startswith(it) for it in tails for begin in heads)
 
     @cached_property
@@ -317,7 +314,7 @@ class Section:
         self.next = Pattern(f"(?P<closer>{blanks}(?:{closer}))|(?P<next>{between}(?={heads}{refused}))")
         others = "|".join(anonymous(loose.text) for head in self.heads for loose in head.loose)
         ways = [f"(?P<next>{between}(?={others}))"] if others else []
-        ends_itself = not first.tail and first.body != "parameters"
+        ends_itself = not first.tail
         line = between if self.separated else rf"[ \t]{{0,16}}+\r?\n{blanks}"
         brackets = r"[)}\]]{1,8}"
         if self.separated or ends_itself:
