@@ -242,9 +242,8 @@ def _along_a_grammar(text: str, options: dict[str, Any]) -> _Miss | None:
         for place in islice(re.finditer(f"[{re.escape(begins)}]", text), _PROBES):
             start = place.start()
             stop = grammar.load(dialect).explain(text[start : start + _PROBED], "marker")
-            along = stop.position if stop is not None else 0
-            if stop is not None and along >= (_ALONG if best is None else best.at - best.start + 1):
-                best = _Miss(start, start + along, dialect.name, said(stop.expected))
+            if stop is not None and stop.position >= (_ALONG if best is None else best.at - best.start + 1):
+                best = _Miss(start, start + stop.position, dialect.name, said(stop.expected))
     return best
 
 
