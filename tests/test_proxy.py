@@ -734,6 +734,17 @@ def test_what_nobody_asked_to_be_compressed_is_passed_on_and_read_all_the_same()
             assert ("tool_calls" in message(told)) == (request is ASK)
 
 
+def test_what_is_no_compression_is_none_whatever_is_called_so():
+    def handle(line, over):
+        line.sendall(b"HTTP/1.1 200 OK\r\ncontent-encoding: UTF-8, none\r\n\r\n" + WHOLE)
+
+    with raw_upstream(handle) as address, proxied(address, mode="text") as proxy:
+        for request in (ASK, STREAM):
+            told = httpx.post(f"{proxy}/v1/chat/completions", json=request, timeout=20, trust_env=False)
+            assert told.status_code == 200
+            assert "tool_calls" in told.text
+
+
 def test_blanks_before_an_answer_are_not_held():
     """Some servers send them for as long as they think."""
 

@@ -48,8 +48,8 @@ _NOT_TOLD: Final = frozenset((
 ))  # fmt: skip
 _BROKE_OFF: Final = re.compile("disconnected|closed connection")
 """In what httpcore and h11 say of a connection that was closed too early, and not of what came over it."""
-_COMPRESSED: Final = frozenset(("gzip", "deflate"))
-"""What is unpacked, though no upstream is asked to pack anything."""
+_PACKED: Final = ("gzip", "deflate", "br", "zstd")
+"""Of these the first two are unpacked, though no upstream is asked to pack anything. Some say "utf-8" and the like."""
 _BODILESS: Final = (204, 304)
 _REFUSED_TOOLS: Final = (400, 404, 422, 500, 501)
 _UNSURE: Final = (401, 403, 408, 425, 429, 500, 502, 503, 504)
@@ -321,8 +321,8 @@ async def pieces_of(response: httpx.Response, *, raw: bool = False) -> AsyncGene
     """
     number = 0
     encodings = response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")
-    packed = [each for each in encodings if each not in ("", "identity")]
-    if not raw and packed and (len(packed) > 1 or packed[0] not in _COMPRESSED):
+    packed = [each for each in encodings if each in _PACKED]
+    if not raw and packed and (len(packed) > 1 or packed[0] not in _PACKED[:2]):
         message = f"the upstream's answer is compressed: expected none, gzip or deflate, found {', '.join(packed):.80}"
         raise UpstreamError(502, message, "bad_upstream_answer")
     try:
