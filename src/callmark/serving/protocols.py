@@ -201,6 +201,7 @@ def protocols() -> tuple[type[asyncio.Protocol], type[asyncio.Protocol]]:
             self._message += event.data  # as an object of its own, a frame of one byte takes fifty
             if event.fin:
                 self.frames = [bytes(self._message)]
+                self._message.clear()
                 self.send_receive_event_to_app()
 
         def send_receive_event_to_app(self) -> None:
