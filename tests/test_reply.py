@@ -847,6 +847,38 @@ def test_what_comes_behind_a_reason_is_no_less_than_what_came_before_it():
         assert out[-1]["error"]["code"] == "upstream_closed"
 
 
+def test_a_cut_stays_one_until_more_comes():
+    head = {"index": 0, "id": "n1", "function": {"name": "weather", "arguments": ""}}
+    for cut in ({"tool_calls": [head]}, {"content": CALL[:-1]}):
+        _, out = fed(chunk(cut), chunk({}, "length"), chunk({"role": "assistant", "content": ""}, "stop"), b"[DONE]")
+        assert (joined(out)[0]["tool_calls"], joined(out)[0]["finish_reason"]) == ([], "length")
+        assembler = Assembler()
+        for each in (chunk(cut), chunk({}, "length"), chunk({"role": "assistant", "content": ""}, "stop")):
+            assert not any(isinstance(event, Call) for event in assembler.feed(each))
+        assert assembler.stop_reason == "length"
+    _, out = fed(chunk({"content": CALL[:-1]}, "length"), chunk({"content": "]"}, "stop"), b"[DONE]")
+    assert without_ids(joined(out)[0])["tool_calls"] == [OSLO]
+    assembler.feed(chunk({"content": "]"}, "stop"))
+    assert assembler.stop_reason == "stop"
+
+
+def test_thinking_behind_a_reason_is_more_than_nothing():
+    sent = [chunk({"reasoning_content": piece}, "stop") for piece in ("Os", "lo")]
+    writer, _ = fed(*sent)
+    assert b"upstream_closed" in writer.finish(complete=False)
+    writer, _ = fed(sent[0], chunk({"reasoning_content": "", "content": "", "refusal": None}))
+    assert b"upstream_closed" not in writer.finish(complete=False)
+
+
+def test_an_upstream_that_says_stop_with_every_piece_is_stopped_behind_the_only_call_too():
+    writer = StreamWriter(exchange({"parallel_tool_calls": False}), 1)
+    for text, done in (("Well. ", False), (CALL, True)):
+        assert writer.done is False
+        out = wire(writer.feed([encoded(chunk({"content": text}, "stop"))]).decode())
+        assert writer.done is done
+    assert out[-1] == "[DONE]"
+
+
 def test_an_error_behind_a_reason_takes_nothing_back():
     call = {"index": 0, "id": "n1", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}
     _, out = fed(chunk({"tool_calls": [call]}), chunk({}, "tool_calls"), {"error": {"message": "boom"}})

@@ -1953,6 +1953,13 @@ def test_a_server_that_does_not_stream_is_read_too(server):
         ([reason("stop")], None),
         ([reason("stop"), "data: [DONE]"], None),
         ([reason("length"), "data: [DONE]"], "length"),
+        ([reason("length"), reason("stop"), "data: [DONE]"], "length"),
+        ([reason("null")], "cut"),
+        ([data(role="assistant", content=""), reason("stop"), data(role="assistant", content="")], None),
+        ([reason("stop"), data(reasoning="Hm."), reason("stop")], "cut"),  # some say it with every piece
+        ([reason("stop"), data(reasoning="Hm."), reason("stop"), "data: [DONE]"], None),
+        ([reason("stop"), data(reasoning="Hm."), 'data: {"choices": [5, {"index": 1}]}'], "cut"),
+        ([reason("stop"), 'data: {"choices": [{"index": 1, "delta": {"content": "It"}}]}'], None),
     ],
 )
 def test_an_answer_that_was_cut_is_known_as_such(server, lines, cut):

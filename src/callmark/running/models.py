@@ -26,6 +26,7 @@ from callmark.tools.shapes import Host
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
 ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
+NO_REASONS: Final = ("", "null")  # of what is not over: some servers write null as a word
 _FIELDS: Final = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")  # with which a line of events begins
 _CUT: Final = {"choices": [{"index": 0, "delta": {}, "finish_reason": "cut"}]}  # says what a lost connection does not
 _END: Final = object()  # behind the last chunk
@@ -262,7 +263,7 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
     """Yield the decoded data of server-sent events, until `[DONE]` or the end; where there is none, the whole."""
     decoder = EventDecoder()
     other: list[bytes] = []
-    streamed = came = ended = False
+    streamed = came = ended = early = False
     try:
         for line in itertools.chain(lines, (None,)):
             if line is not None and not streamed:
@@ -273,7 +274,9 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
                 if data == b"[DONE]":
                     return
                 event = _event(data, words)
-                ended = ended or _is_last(event)
+                choice = _choice(event)
+                early = early or (ended and _says(choice))
+                ended = ended or choice.get("finish_reason") not in (None, *NO_REASONS)
                 yield event
                 came = True
     except EventLimitError as error:
@@ -283,16 +286,20 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
             raise
     if not streamed:
         yield _event(b"".join(other).strip(), words)
-    elif not ended:
+    elif early or not ended:  # some say "stop" with every piece
         yield _CUT
 
 
-def _is_last(event: Mapping[str, Any]) -> bool:
-    """Return whether an event says why the answer ends."""
+def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the choice of an event that a session reads; an empty one where it has none."""
     choices = event.get("choices")
-    return isinstance(choices, list) and any(
-        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
-    )
+    listed = (each for each in choices if isinstance(each, dict)) if isinstance(choices, list) else ()
+    return next((each for each in listed if each.get("index") in (None, 0)), {})
+
+
+def _says(choice: Mapping[str, Any]) -> bool:
+    delta = choice.get("delta")
+    return isinstance(delta, dict) and any(value for key, value in delta.items() if key != "role")
 
 
 def _event(data: bytes, words: Callable[[bytes], str]) -> dict[str, Any]:

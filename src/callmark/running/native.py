@@ -18,7 +18,7 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.options import Limits
 from callmark.running.fragments import Pending, Recent, text_of
 from callmark.running.halves import Halves
-from callmark.running.models import ERROR_LIMIT, ModelError
+from callmark.running.models import ERROR_LIMIT, NO_REASONS, ModelError
 from callmark.running.partial import PartialArguments
 
 _REASONS: Final = {
@@ -33,8 +33,6 @@ WHOLE: Final = (
     *("end_turn", "stop_sequence", "complete", "completed", "eos", "eos_token", "message_stop"),
 )
 """Why servers stop whose message is all there. Any other reason, or none, may have cut it."""
-NO_REASONS: Final = ("", "null")
-"""Reasons of what is not over: some servers write null as a word."""
 DROPPED: Final = "malformed_function_call"
 """In Gemini's reason, also behind other words, where it could not read a call of its model, and sends none."""
 _OF_FUNCTION: Final = ("index", "function", "name", "arguments")
@@ -145,7 +143,8 @@ class Assembler:
                 self.given[index] = {**given, **self.given.get(index, {})}
             reason = choice.get("finish_reason")
             if reason and reason not in NO_REASONS:
-                self._stopped(reason)
+                if made or not self.stop_reason or self._is_whole():  # a cut stays one
+                    self._stopped(reason)
                 made.extend(self.finish())
 
     def _responses(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:

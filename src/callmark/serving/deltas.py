@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from callmark.running.halves import Halves
-from callmark.running.native import NO_REASONS, said_in
+from callmark.running.models import NO_REASONS
+from callmark.running.native import WHOLE, said_in
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Argued, Begun, ChoiceReader, Part, Said, Thought
 from callmark.serving.texts import encoded
@@ -248,7 +249,7 @@ class StreamWriter:
             not self.done
             and self._choices
             and len(self._choices) >= self._wanted
-            and all(choice.reader.stopped and choice.reason is None for choice in self._choices.values())
+            and all(choice.over and not choice.is_said_to_be_over() for choice in self._choices.values())
         ):
             out.append(self._last())  # all were cut off by us: the upstream may stop
         return out
@@ -272,7 +273,8 @@ class StreamWriter:
             self._put(index, choice, others, out, extra, logprobs=logprobs)
         text = text_of(delta.get("content"))
         calls = _calls_in(delta)
-        choice.early = choice.early or (choice.reason is not None and bool(text or calls))
+        more = bool(text or calls or any(others.values()))
+        choice.early = choice.early or (more and choice.reason is not None)
         if text:
             choice.said = True
             self._written += 1
@@ -284,7 +286,7 @@ class StreamWriter:
         if calls:
             self._write(index, choice, choice.reader.feed_calls(calls), out, extra)
         reason = _reason_of(given)
-        if reason is not None:
+        if reason is not None and (more or choice.reason is None or choice.reason.lower() in WHOLE):  # a cut stays one
             choice.reason, choice.last = reason, extra
         if choice.reader.stopped:
             self._end(index, choice, out)
