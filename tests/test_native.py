@@ -273,6 +273,19 @@ def test_calls_are_told_as_soon_as_their_server_says_that_they_are_whole(name):
     assert [event.index for event in events if isinstance(event, Call)] == [0, 1]
 
 
+def test_a_reason_beside_the_beginning_of_a_call_does_not_end_it():
+    """Some servers say one with every piece: what has no arguments yet is no call without any."""
+    assembler = Assembler()
+    begun = {"index": 0, "id": "c", "function": {"name": "look", "arguments": ""}}
+    pieces = [begun, {"index": 0, "function": {"arguments": '{"at": 1}'}}]
+    for piece, calls in zip(pieces, ([], [{"at": 1}]), strict=True):
+        chunk = {"choices": [{"delta": {"tool_calls": [piece]}, "finish_reason": "stop"}]}
+        assert [event.arguments for event in assembler.feed(chunk) if isinstance(event, Call)] == calls
+    assert assembler.finish() == []
+    assembler.feed({"choices": [{"delta": {"tool_calls": [begun]}, "finish_reason": "stop"}]})
+    assert [event.arguments for event in assembler.finish()[-1:] if isinstance(event, Call)] == [{}]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -131,7 +131,8 @@ class Assembler:
                 self._say(part.get("text"), made)
             self._say(content, made)
             old = _object(delta.get("function_call"))  # of the days before `tool_calls`
-            for piece in [*_objects(delta.get("tool_calls")), *([{"index": 0, "function": old}] if old else [])]:
+            pieces = [*_objects(delta.get("tool_calls")), *([{"index": 0, "function": old}] if old else [])]
+            for piece in pieces:
                 function = _object(piece.get("function", piece))  # some have none around it
                 slot, own_id = _key(piece.get("index")), _key(piece.get("id"))
                 name, arguments = function.get("name"), function.get("arguments")
@@ -145,7 +146,8 @@ class Assembler:
             if reason and reason not in NO_REASONS:
                 if made or not self.stop_reason or self._is_whole():  # a cut stays one
                     self._stopped(reason)
-                made.extend(self.finish())
+                if not pieces or all(call.pieces for call in self._pending.values()):  # else some may come behind it
+                    made.extend(self.finish())
 
     def _responses(self, kind: str, chunk: Mapping[str, Any], made: list[str | Event]) -> None:
         self._dialect = "openai-responses"
