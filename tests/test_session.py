@@ -1896,7 +1896,7 @@ def data(**delta: Any) -> str:
     return "data: " + json.dumps({"choices": [{"delta": delta}]})
 
 
-def reason(why: str) -> str:
+def reason(why: Any) -> str:
     return "data: " + json.dumps({"choices": [{"delta": {}, "finish_reason": why}]})
 
 
@@ -1955,6 +1955,7 @@ def test_a_server_that_does_not_stream_is_read_too(server):
         ([reason("length"), "data: [DONE]"], "length"),
         ([reason("length"), reason("stop"), "data: [DONE]"], "length"),
         ([reason("null")], "cut"),
+        ([reason(False)], "cut"),
         ([data(role="assistant", content=""), reason("stop"), data(role="assistant", content="")], None),
         ([reason("stop"), data(reasoning="Hm."), reason("stop")], "cut"),  # some say it with every piece
         ([reason("stop"), data(reasoning="Hm."), reason("stop"), "data: [DONE]"], None),

@@ -276,7 +276,7 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
                 event = _event(data, words)
                 choice = _choice(event)
                 early = early or (ended and _says(choice))
-                ended = ended or choice.get("finish_reason") not in (None, *NO_REASONS)
+                ended = ended or (choice.get("finish_reason") or "") not in NO_REASONS
                 yield event
                 came = True
     except EventLimitError as error:
