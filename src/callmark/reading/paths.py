@@ -39,13 +39,14 @@ def is_whole_path(text: str) -> bool:
     return _NETWORK.match(text) is not None or _DRIVE.match(text) is not None
 
 
-def literal_path(piece: str, *, whole: bool) -> tuple[str, list[int]]:
+def literal_path(piece: str, quote: str, *, whole: bool) -> tuple[str, list[int]]:
     r"""Return the content of a path as JSON, each backslash kept, and the places of those that were single.
 
     `\\` stays one backslash and an escaped quote a quote, but for the two that a network path begins with (`whole`:
-    `piece` is the whole string). A `"` stands in a string in single quotes.
+    `piece` is the whole string). `quote` is that of the string: a `"` stands in one in single quotes, and only there
+    an apostrophe is escaped.
 
-    >>> literal_path(r"\new\Users", whole=False)
+    >>> literal_path(r"\new\Users", '"', whole=False)
     ('\\\\new\\\\Users', [0, 4])
     """
     places: list[int] = []
@@ -54,7 +55,7 @@ def literal_path(piece: str, *, whole: bool) -> tuple[str, list[int]]:
         at = token.start()
         if token[0] == '"':
             return '\\"'
-        if token[1] == "'":
+        if token[1] == quote == "'":
             return "'"
         if whole and at == 0 and token[1] == "\\":
             places.extend((0, 1))

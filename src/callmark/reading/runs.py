@@ -314,7 +314,7 @@ def _path(source: str, place: int, repairs: list[Repair]) -> str:
         return source
     if len(piece) > PATH_LIMIT or _UNICODE.search(piece) is not None:
         return ""
-    text, places = literal_path(piece, whole=True)
+    text, places = literal_path(piece, '"', whole=True)
     repairs += [Repair("literal-backslash", Span(place + 1 + at, place + 2 + at)) for at in places]
     return f'"{text}"'
 

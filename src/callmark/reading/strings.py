@@ -48,6 +48,7 @@ STOPS_DOUBLE: Final = short(
 )  # fmt: skip
 """Finds in a chunk of a string what does not pass as it is. (Two backslashes and a quote are looked at closely.)"""
 RUN_SINGLE: Final = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\')*+")
+_RUN_PYTHON: Final = Pattern(rf"(?:[^'\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE}|\\'|\\x{_X}{{2}})*+")
 _RUN_CURLY: Final = Pattern(rf'(?:[^"“”„\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+')
 _RUN_SINGLE_CURLY: Final = Pattern(rf"(?:[^‘’\\\x00-\x1f\ud800-\udfff]++|{_ESCAPE})*+")
 _LOW_PREFIX: Final = rf"\\(?:u(?:[dD](?:[c-fC-F]{_X}?)?)?)?"
@@ -613,8 +614,10 @@ class StringReader(Mending):
             return at
         if _RUNS[self._quote].fullmatch(piece) or not (opened or is_whole_path(piece)):
             return at
+        if self._quote == "'" and "\\\\" in (opened + piece)[1:] and _RUN_PYTHON.fullmatch(piece):
+            return at  # where a backslash is doubled, `\x41` is the escape of Python
         self._opens(piece)
-        text, places = literal_path(piece, whole=not opened)
+        text, places = literal_path(piece, self._quote, whole=not opened)
         for place in places:
             self._repair("literal-backslash", base + at + place, base + at + place + 1)
         self._controls = _ANY_CONTROL_ESCAPE  # where its quote was none of the end, the path goes on
