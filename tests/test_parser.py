@@ -1806,6 +1806,16 @@ def test_arguments_that_are_told_twice_are_compared_where_they_are_short(size, n
     assert (callmark.Malformed in kinds, callmark.Call in kinds) == (not names, False)
 
 
+@pytest.mark.parametrize("behind", [" and so on", ", then it", "\nAction Input: {'x': 'the first of all letters'}"])
+def test_text_behind_an_action_that_is_spoken_of_comes_at_once(behind):
+    text = f'Action: f(x="a"){behind}'
+    check_chunking(text, dialects="react")
+    parser = callmark.Parser(dialects="react")
+    events = list(parser.feed(text))
+    assert [event.raw for event in events if isinstance(event, callmark.Malformed)] == ['Action: f(x="a")']
+    assert "".join(event.text for event in events if isinstance(event, callmark.Text)) == behind
+
+
 _LINED = Form(
     head=r"@{name}\(", body="arguments", opener=r"!!calls{ws}(?=@)", closer="{ws}!!end", begins="!@", line_start=True
 )

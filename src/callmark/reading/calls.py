@@ -76,6 +76,7 @@ _FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's fir
 _BEFORE_OBJECT: Final = f"{BLANKS}{{"
 _FIRST_KEY: Final = re.compile(r"(?:\{[ \t\r\n]{0,64}+[\"'“]?([\w.\-]{0,128}+)([^\w.\-])?)?").match
 _NONE_BESIDE: Final[Mapping[str, Span]] = {}
+_GOES_ON: Final = "expected a call that is not spoken of, found text that goes on behind it"
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
 # The modes. Each has a line of its own, as the compiled engine looks up what it finds in a tuple.
@@ -491,13 +492,17 @@ class CallReading:
         found = member.match(self._buffer, end) is not None
         if found:
             words = "expected the end of the call behind all arguments, found another key behind it"
-            self._error = ("unexpected-text", words, self._base + end)
-            self._malformed(end, *self._error[:2], "")
-            self._leave(end)
+            self._end_refused("unexpected-text", words, end)
         return found
 
+    def _end_refused(self, code: str, words: str, end: int) -> None:
+        """Refuse the marker for what stands behind it, which is none of it: it ends at an index."""
+        self._error = (code, words, self._base + end)
+        self._malformed(end, code, words, "")
+        self._leave(end)
+
     def _refused_behind(self, reader: Reader, behind: Pattern, end: int) -> bool | None:
-        """Break the marker, which ends at an index, where what follows shows that it is no call (see `Form.behind`);
+        """Refuse the marker, which ends at an index, where what follows shows that it is no call (see `Form.behind`);
         return whether it does, None if more text must tell.
         """
         buffer = self._buffer
@@ -507,7 +512,7 @@ class CallReading:
         if found is None or found.lastgroup == "passes":
             return False
         if found.lastgroup != "again":
-            self._break_end(end)
+            self._end_refused("unexpected-text", _GOES_ON, end)
             return True
         again = buffer[found.end() : found.end() + HOLD_LIMIT]
         try:
@@ -515,7 +520,7 @@ class CallReading:
         except Undecodable as error:
             if error.cut and len(again) < HOLD_LIMIT:
                 return None
-            self._break_end(end)
+            self._end_refused("unexpected-text", _GOES_ON, end)
             return True
         source = self._so_far()[reader.start - self._start :] if self._json is None else self._json.text()
         try:
@@ -524,9 +529,7 @@ class CallReading:
             return False
         if not value or dumps(value, sort_keys=True) == dumps(told, sort_keys=True):
             return False
-        self._error = ("bad-arguments", "expected the arguments once, found others behind them", self._base + end)
-        self._malformed(end, *self._error[:2], "")
-        self._leave(end)
+        self._end_refused("bad-arguments", "expected the arguments once, found others behind them", end)
         return True
 
     def _marker_begins(self, at: int) -> bool | None:
