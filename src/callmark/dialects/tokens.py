@@ -27,6 +27,9 @@ SPECIAL_TOKENS: Final = (
 None holds what a token is broken by, or one that the end of a text cuts would be cut again behind its backslash.
 """
 
+NO_WORD: Final = r"<(?:[|｜][a-z]|[a-z_]{1,32}+\|>|/(?:tool|function)_calls?>)"
+"""How special tokens begin, and what closes calls: no word without quotes holds one."""
+
 TURN_ENDS: Final = (
     rf"(?={_WS}(?:<\|(?:im_end|im_start|endoftext|end_of_text|eot_id|eom_id|end|return|stop|user)\|>|</s>"
     r"|<(?:end_of_turn|eos|start_function_response)>|<｜(?:end▁of▁sentence|tool▁outputs▁begin)｜>"

@@ -17,6 +17,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Final, Self
 
 from callmark.dialects import Form
+from callmark.dialects.tokens import NO_WORD
 from callmark.events import RAW_KEY
 from callmark.reading.lookahead import (
     CALL_BEGUN,
@@ -30,7 +31,7 @@ from callmark.reading.lookahead import (
     WIDE_OPENING,
     follows,
 )
-from callmark.reading.matching import Pattern
+from callmark.reading.matching import Pattern, Watched
 from callmark.reading.plain import BETWEEN_PAIRS, pair_in_word
 from callmark.reading.status import FIRST_KEY, VALUE, Terms
 from callmark.reading.strings import CURLY, PREFIXES
@@ -46,10 +47,7 @@ _WORD_WINDOW: Final = 256  # characters of a word that are looked at in one: a s
 _KEY: Final = Pattern(KEY_PATTERN)
 _MARKED_KEY: Final = Pattern(MARKED_KEY)
 _BARE_RUN: Final = Pattern(r'[^,()\[\]{}"，（）\r\n\ud800-\udfff]++')
-_TOKEN: Final = re.compile(r"<(?:[|｜][a-z]|[a-z_]{1,32}+\|>|/(?:tool|function)_calls?>)")
-"""What special tokens begin with, and what closes calls: no word holds one."""
-_TOKEN_BEGUN: Final = re.compile(r"<(?:[|｜]|/[a-z_]{0,32}+|[a-z_]{1,32}+\|?)?\Z")
-_TOKEN_HOLD: Final = 34  # characters that they match, at most
+_NO_WORD: Final = Watched(Pattern(NO_WORD))
 _NO_BARE_START: Final = frozenset(["=", *",)]}，（）", *CURLY])
 _ELLIPSES: Final = frozenset(("...", "…", "*args", "**kwargs"))  # they stand for what a call would have
 _OPTION: Final = re.compile(
@@ -380,9 +378,9 @@ class ArgumentsReader(ValueReader):
         match = _BARE_RUN.match(buffer, at, limit)
         if match:
             end = match.end()
-            token = _TOKEN.search(buffer, at, end + _TOKEN_HOLD)
-            if token is not None and token.start() < end:
-                end = token.start()
+            token = _NO_WORD.find(buffer, at, end)
+            if token is not None and token.certain:
+                end = token.at
             if self._held is not None:
                 sign, certain = self._sign(buffer, at, end)
                 if not certain:
@@ -402,10 +400,8 @@ class ArgumentsReader(ValueReader):
                     begun = _MAY_BE_PAIR.search(buffer, max(at, end - _PAIR_HOLD), end)
                     if begun is not None:
                         return self._lengthen(buffer, at, begun.start())
-            if len(buffer) - end < _TOKEN_HOLD:
-                cut = _TOKEN_BEGUN.search(buffer, max(at, end - _TOKEN_HOLD))
-                if cut is not None and cut.start() < end:
-                    return self._lengthen(buffer, at, cut.start())
+            if token is not None and token.at < end:  # it may become one
+                return self._lengthen(buffer, at, token.at)
             self._word.append(buffer[at:end])
             excess = buffer[max(at, at + BARE_LIMIT - self._size) : end].lstrip(" \t")  # blanks at the end are no part
             self._size += end - at
