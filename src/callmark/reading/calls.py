@@ -76,7 +76,10 @@ _FENCED_VALUE: Final = re.compile(">(?=```|~~~)")  # between tags, a value's fir
 _BEFORE_OBJECT: Final = f"{BLANKS}{{"
 _FIRST_KEY: Final = re.compile(r"(?:\{[ \t\r\n]{0,64}+[\"'“]?([\w.\-]{0,128}+)([^\w.\-])?)?").match
 _NONE_BESIDE: Final[Mapping[str, Span]] = {}
-_GOES_ON: Final = "expected a call that is not spoken of, found text that goes on behind it"
+# What refuses a call that is whole, by what stands behind it: a code, and words for its message.
+_KEY_GOES_ON: Final = ("unexpected-text", "expected all arguments before the end of the call, found a key behind it")
+_SPOKEN_OF: Final = ("unexpected-text", "expected a call alone, found text that goes on behind it, as if quoted")
+_TOLD_TWICE: Final = ("bad-arguments", "expected the arguments once, found others behind them")
 _LINE_END: Final = re.compile(r"[ \t]{0,16}+[\r\n]")
 
 # The modes. Each has a line of its own, as the compiled engine looks up what it finds in a tuple.
@@ -459,10 +462,6 @@ class CallReading:
                     self._complete(reader, stop, (Repair("missing-closer", Span(place, place)),))
                     return True
             end = found.end()
-            if isinstance(reader, ParametersReader) and reader.supplied:
-                ended = self._refused_before(member_behind(self._entry.form.closer), end)
-                if ended is not False:
-                    return ended is True
         elif isinstance(reader, ValueReader) and reader.holds_none and not isinstance(reader, EnvelopeReader):
             behind = self._buffer[end : end + 1]
             if not behind and not self._finished:
@@ -470,67 +469,54 @@ class CallReading:
             if _IN_KEY(behind) is not None:  # the quote is the first one of another call's arguments
                 self._break_end(end)
                 return True
-        elif isinstance(reader, ValueReader) and reader.dropped:
-            ended = self._refused_before(KEY_BEHIND, end)
-            if ended is not False:
-                return ended is True
-        if parts.behind is not None:
-            refused = self._refused_behind(reader, parts.behind, end)
-            if refused is None:
-                return False
-            if refused:
-                return True
-        self._complete(reader, end)
+        wrong = self._wrong_behind(reader, end)
+        if wrong is None:
+            return False
+        if wrong:
+            self._error = (*wrong, self._base + end)
+            self._malformed(end, *wrong, "")
+            self._leave(end)
+        else:
+            self._complete(reader, end)
         return True
 
-    def _refused_before(self, member: Pattern, end: int) -> bool | None:
-        """Refuse the marker, which ends at an index, where another member of its arguments stands behind it; return
-        whether one does, None if more text must tell.
+    def _wrong_behind(self, reader: Reader, end: int) -> tuple[str, str] | tuple[()] | None:
+        """Return as what the marker, which ends at an index, is refused for what stands behind it, and none of which
+        is its own: a code, and what was expected and found; () for nothing. None if more text must tell.
         """
-        if not self._finished and member.may_match(self._buffer, end):
-            return None
-        found = member.match(self._buffer, end) is not None
-        if found:
-            words = "expected the end of the call behind all arguments, found another key behind it"
-            self._end_refused("unexpected-text", words, end)
-        return found
+        parts, buffer = self._entry.patterns, self._buffer
+        member = None
+        if isinstance(reader, ParametersReader) and reader.supplied:
+            member = member_behind(parts.form.closer)
+        elif isinstance(reader, ValueReader) and reader.dropped and parts.tail is None:
+            member = KEY_BEHIND
+        for pattern in (member, parts.behind):
+            if pattern is None:
+                continue
+            if not self._finished and pattern.may_match(buffer, end):
+                return None
+            found = pattern.match(buffer, end)
+            if found is None or found.lastgroup == "passes":
+                continue
+            if found.lastgroup == "again":
+                return self._told_again(reader, found.end())
+            return _KEY_GOES_ON if pattern is member else _SPOKEN_OF
+        return ()
 
-    def _end_refused(self, code: str, words: str, end: int) -> None:
-        """Refuse the marker for what stands behind it, which is none of it: it ends at an index."""
-        self._error = (code, words, self._base + end)
-        self._malformed(end, code, words, "")
-        self._leave(end)
-
-    def _refused_behind(self, reader: Reader, behind: Pattern, end: int) -> bool | None:
-        """Refuse the marker, which ends at an index, where what follows shows that it is no call (see `Form.behind`);
-        return whether it does, None if more text must tell.
-        """
-        buffer = self._buffer
-        if not self._finished and behind.may_match(buffer, end):
-            return None
-        found = behind.match(buffer, end)
-        if found is None or found.lastgroup == "passes":
-            return False
-        if found.lastgroup != "again":
-            self._end_refused("unexpected-text", _GOES_ON, end)
-            return True
-        again = buffer[found.end() : found.end() + HOLD_LIMIT]
+    def _told_again(self, reader: Reader, at: int) -> tuple[str, str] | tuple[()] | None:
+        """As `_wrong_behind`, where the object at an index must be empty, or the same as the arguments."""
+        again = self._buffer[at : at + HOLD_LIMIT]
         try:
             value = decode_at(again, 0, self._nesting)[0]
         except Undecodable as error:
-            if error.cut and len(again) < HOLD_LIMIT:
-                return None
-            self._end_refused("unexpected-text", _GOES_ON, end)
-            return True
+            return None if error.cut and len(again) < HOLD_LIMIT else _SPOKEN_OF
         source = self._so_far()[reader.start - self._start :] if self._json is None else self._json.text()
         try:
             told = decode(source, self._nesting)
         except Undecodable:  # where the call ends, it is refused for that
-            return False
-        if not value or dumps(value, sort_keys=True) == dumps(told, sort_keys=True):
-            return False
-        self._end_refused("bad-arguments", "expected the arguments once, found others behind them", end)
-        return True
+            return ()
+        same = not value or dumps(value, sort_keys=True) == dumps(told, sort_keys=True)
+        return () if same else _TOLD_TWICE
 
     def _marker_begins(self, at: int) -> bool | None:
         """Return whether a marker begins at index `at`, None if more text must tell: nothing before it is searched."""

@@ -37,7 +37,8 @@ _MOST: Final = DEPTH + 2  # closers that are looked at, dropped ones too: with a
 _MORE: Final = -2
 _KEY: Final = 64
 """Characters of a key that another member of the arguments may have."""
-KEY_BEHIND: Final = Pattern(rf"[ \t\r\n]{{0,8}}+,?[ \t\r\n]{{0,8}}+[\"'][^\"'\r\n]{{0,{_KEY}}}+[\"'][ \t]{{0,4}}+:")
+_QUOTED_KEY: Final = rf"[\"'][^\"'\r\n]{{0,{_KEY}}}+[\"'][ \t]{{0,4}}+:"
+KEY_BEHIND: Final = Pattern(rf"[ \t\r\n]{{0,8}}+,?[ \t\r\n]{{0,8}}+{_QUOTED_KEY}")
 """Another member behind a bracket with a comma before it."""
 _LINE: Final = 200
 """Characters of a line in which the closers may still come that make a bracket before them data."""
@@ -270,9 +271,8 @@ def _no_member(final: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def member_behind(closer: str) -> Pattern:
-    """Return the pattern of such a comma and key behind a marker, and perhaps the `closer` of its section."""
-    section_end = rf"(?:{_WS}{anonymous(expand(closer))})?+"
-    return Pattern(rf"{section_end},[ \t]{{0,8}}+[\"'][^\"'\r\n]{{0,{_KEY}}}+[\"'][ \t]{{0,4}}+:")
+    """Return the pattern of a comma and another key behind a marker, and perhaps the `closer` of its section."""
+    return Pattern(rf"(?:{_WS}{anonymous(expand(closer))})?+,[ \t]{{0,8}}+{_QUOTED_KEY}")
 
 
 def _ends_alone(due: str) -> str:
