@@ -241,7 +241,7 @@ class CallReading:
         return self._tools.get(self._name) if self._tools and self._name else None
 
     def _terms(self) -> Terms:
-        return Terms(self._nesting, self._parameters(), self._tools, self._plan.others, self._plan.lined)
+        return Terms(self._nesting, self._parameters(), self._tools, self._plan.others, self._plan.line_heads)
 
     def _general_reader(self) -> ValueReader:
         form = self._entry.form

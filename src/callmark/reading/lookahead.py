@@ -289,7 +289,7 @@ def _any_key(keys: tuple[str, ...]) -> str:
 
 class Lookahead:
     """The patterns of one form, and of `others`: rows that are listened for beside it and not registered. Of all rows
-    that are, `lined` are the patterns of markers that begin lines with a letter.
+    that are, `line_heads` are the patterns of markers that begin lines with a letter.
 
     key, member, equals, item, listed, pair, positional   what follows the quote that ends a key; a value in an object,
                                                   in one with equals signs, a JSON array, a list of Python; in an
@@ -312,7 +312,7 @@ class Lookahead:
     plain    for each quote: a string behind it in which nothing must be looked at, the group 1, and what ends it
     """
 
-    def __init__(self, form: Form, others: tuple[Dialect, ...], lined: tuple[str, ...]) -> None:
+    def __init__(self, form: Form, others: tuple[Dialect, ...], line_heads: tuple[str, ...]) -> None:
         """Put the patterns together."""
         tail = anonymous(form.tail)
         least = 1 if form.body == "arguments" and tail else 0
@@ -381,7 +381,7 @@ class Lookahead:
         self._remarks = not any(char.isalnum() for char in form.begins)
         self._form = form
         self._others = others
-        self._beside = lined
+        self._line_heads = line_heads
         self._own = [anonymous(begin) for begin in own.values() if begin]
         self._begins = re.compile(f"[{first}]").search
         letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
@@ -429,7 +429,7 @@ class Lookahead:
         )  # fmt: skip
 
     @cached_property
-    def _lined(self) -> Dialect | None:
+    def _row(self) -> Dialect | None:
         """The row of the form, where its calls begin lines."""
         rows = (row for row in (*self._others, *dialects()) if self._form in (*row.forms, *row.variants))
         return next(rows, None) if self._form.line_start and self._form.alone else None
@@ -437,13 +437,13 @@ class Lookahead:
     @cached_property
     def lines(self) -> Pattern | None:
         """What begins a line: another marker, or what stands beside calls that begin lines."""
-        texts = [*(self._lined.lines if self._lined is not None else ()), *self._beside]
+        texts = [*(self._row.lines if self._row is not None else ()), *self._line_heads]
         return Pattern("|".join(map(anonymous, texts))) if texts else None
 
     @cached_property
     def next_line(self) -> Pattern | None:
         """What begins the next call or a result where calls begin lines: in an argument list it looks like a pair."""
-        row = self._lined
+        row = self._row
         if row is None:
             return None
         forms = [form for form in (*row.forms, *row.variants) if form.line_start and form.alone]
@@ -456,7 +456,7 @@ class Lookahead:
 
     @cached_property
     def _alarm(self) -> Watched:
-        lined = rf"|[\r\n][ ]{{0,3}}(?:{'|'.join(map(anonymous, self._beside))})" if self._beside else ""
+        lined = rf"|[\r\n][ ]{{0,3}}(?:{'|'.join(map(anonymous, self._line_heads))})" if self._line_heads else ""
         return Watched(Pattern(f"{self._opener.pattern.text}|{_shut(self._form)}{lined}"))
 
     def opener(self, buffer: str, start: int, end: int) -> Alarm | None:
@@ -469,6 +469,6 @@ class Lookahead:
 
 
 @lru_cache(maxsize=1024)
-def lookahead(form: Form, others: tuple[Dialect, ...] = (), lined: tuple[str, ...] = ()) -> Lookahead:
+def lookahead(form: Form, others: tuple[Dialect, ...] = (), line_heads: tuple[str, ...] = ()) -> Lookahead:
     """Return the look-ahead of `form` where `others`, and markers that begin lines, are listened for; compiled once."""
-    return Lookahead(form, others, lined)
+    return Lookahead(form, others, line_heads)

@@ -53,7 +53,7 @@ class Plan:
     any         finds a character with which an entry may begin; without one, a chunk is plain text; `stops`: the same,
                 sooner told of a short chunk
     others      rows that are not registered
-    lined       patterns of what begins lines with a letter, as a key does
+    line_heads  patterns of what begins lines with a letter, as a key does
     thoughts    the kind of thought that a tag opens or ends, by its pattern; `answers`: the tags that begin an answer,
                 `of_one_kind`, as those of one model are
     waits       tells of a short text whether only more text can tell what begins with it, None for no
@@ -108,7 +108,7 @@ class Plan:
         entries = [*salvaged, *strict, *tags, Entry("quoting", quoting.head, _REASONING, quoting), *loose, *refused]
         self.first = entries[0]
         lined = [entry for entry in (*strict, *loose) if entry.line_start and re.search(r"[^\W\d]", entry.form.begins)]
-        self.lined = tuple(entry.pattern.text for entry in lined)
+        self.line_heads = tuple(entry.pattern.text for entry in lined)
         anywhere = [entry for entry in entries if not entry.text_start]
         leads = [entry for entry in entries if entry.text_start]
         begun = _by_character(anywhere)

@@ -44,14 +44,14 @@ class Terms(Struct, frozen=True):  # made for each call, in a tenth of the time 
     depth_limit  how deep brackets may nest
     parameters   those of the tool that is called, where they are known; `tools`: of all that were given, by their names
     others       rows that are listened for and not registered
-    lined        patterns of markers that are listened for, begin lines, and look like a key there
+    line_heads   patterns of markers that are listened for, begin lines, and look like a key there
     """
 
     depth_limit: int
     parameters: Parameters | None = None
     tools: Mapping[str, Parameters] | None = None
     others: tuple[Dialect, ...] = ()
-    lined: tuple[str, ...] = ()
+    line_heads: tuple[str, ...] = ()
 
 
 class Mending:

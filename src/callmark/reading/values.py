@@ -125,7 +125,7 @@ class ValueReader(BodyReader):
         """
         super().__init__(start, terms, tolerant)
         self._form = form
-        self._around = lookahead(form, terms.others, terms.lined)
+        self._around = lookahead(form, terms.others, terms.line_heads)
         self._delimiter = own_delimiter(form)
         self._flavour = "braces" if form.body == "braces" else "json"
         self._any_container = any_container
