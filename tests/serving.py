@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -100,3 +101,19 @@ def ask(server: Served, method: str, path: str, body: Any = None, headers: dict[
         return Response(answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read())
     finally:
         connection.close()
+
+
+async def turns_of_others(work: Awaitable[object]) -> int:
+    """Return how often somebody else in the loop had a turn while some work was done."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.create_task(others())
+    await work
+    waiting.cancel()
+    return turns

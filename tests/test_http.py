@@ -34,7 +34,7 @@ from callmark.serving.http import Listening, app
 from callmark.serving.problems import KINDS
 from callmark.serving.streams import Stream
 from feeding import joined
-from serving import WAIT_SECONDS, Served, ask, served
+from serving import WAIT_SECONDS, Served, ask, served, turns_of_others
 from test_cases import CASES
 from test_cli import run
 
@@ -386,6 +386,19 @@ def upgraded(raw: socket.socket) -> None:
     assert head.startswith(b"HTTP/1.1 101 ")
 
 
+def made_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the server's sides of WebSockets, to which each is added that is made from now on."""
+    made: list[Any] = []
+    begin = WebSocketsSansIOProtocol.connection_made
+
+    def recorded(self, transport):
+        made.append(self)
+        begin(self, transport)
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    return made
+
+
 def test_a_websocket_is_refused_like_anything_else(server, caplog):
     url = f"ws://127.0.0.1:{server.port}/ws"
     for headers, code in (({"Origin": "https://evil"}, "forbidden-origin"), ({"Host": "evil"}, "forbidden-host")):
@@ -720,21 +733,8 @@ def test_who_says_much_at_once_lets_others_have_their_turn():
     async def send(message):
         sent.append(message)
 
-    async def talk():
-        turns = 0
-
-        async def others():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        waiting = asyncio.create_task(others())
-        await app()({**scope, "query_string": b"", "extensions": {}}, receive, send)
-        waiting.cancel()
-        return turns
-
-    assert asyncio.run(talk()) >= 20
+    talk = app()({**scope, "query_string": b"", "extensions": {}}, receive, send)
+    assert asyncio.run(turns_of_others(talk)) >= 20
     assert len(sent) == 1 + 1_000
 
 
@@ -743,14 +743,7 @@ def test_only_who_is_silent_is_taken_for_gone(monkeypatch):
 
     The times at which uvicorn looks are set by hand, in the server's loop.
     """
-    made = []
-    begin = WebSocketsSansIOProtocol.connection_made
-
-    def recorded(self, transport):
-        made.append(self)
-        begin(self, transport)
-
-    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    made = made_from_now_on(monkeypatch)
     monkeypatch.setattr(WebSocketsSansIOProtocol, "start_keepalive", lambda self: None)
     question = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": ""}}).encode()
     question = b"\x81" + bytes([0x80 | len(question)]) + b"\0\0\0\0" + question
@@ -838,14 +831,7 @@ def test_an_answer_that_has_begun_when_the_server_stops_breaks_off(monkeypatch, 
 
 
 def test_a_message_may_come_in_any_frames(server, monkeypatch):
-    made = []
-    begin = WebSocketsSansIOProtocol.connection_made
-
-    def recorded(self, transport):
-        made.append(self)
-        begin(self, transport)
-
-    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    made = made_from_now_on(monkeypatch)
     question = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "detect", "params": {"text": "😀[CALL: f()]"}})
     data = question.replace("\\ud83d\\ude00", "😀").encode()
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_SECONDS) as raw:
@@ -873,14 +859,7 @@ def test_a_message_that_is_no_utf_8_ends_a_websocket(server, caplog, behind):
 
 
 def test_what_answers_pings_is_not_held_for_who_reads_nothing(server, monkeypatch):
-    made = []
-    begin = WebSocketsSansIOProtocol.connection_made
-
-    def recorded(self, transport):
-        made.append(self)
-        begin(self, transport)
-
-    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", recorded)
+    made = made_from_now_on(monkeypatch)
     with socket.socket() as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         raw.settimeout(WAIT_SECONDS)

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -44,6 +45,7 @@ from callmark.serving.upstream import (
     failure,
     pieces_of,
 )
+from serving import turns_of_others
 from upstreams import Answer, Scripted, joined, proxied, says, served, served_config, wire
 
 CALLMARK = [sys.executable, "-m", "callmark"]
@@ -1086,6 +1088,18 @@ def test_no_comment_stands_in_the_middle_of_an_event():
         assert PIECE.decode() in told.text
 
 
+def kept_waiting(proxy: str, asked: dict[str, Any], heard: threading.Event) -> str:
+    """Return a stream's text, and say when its client has heard that it is kept alive."""
+    text = ""
+    with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=asked, timeout=30, trust_env=False) as response:
+        assert response.status_code == 200
+        for piece in response.iter_text():
+            text += piece
+            if ": keep-alive" in text:
+                heard.set()
+    return text
+
+
 @pytest.mark.parametrize(
     ("header", "body", "at"),
     [
@@ -1103,12 +1117,7 @@ def test_comments_stand_in_a_stream_however_it_is_sent(header, body, at):
         line.sendall(body[at:])
 
     with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
-        text = ""
-        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=PLAIN, timeout=30, trust_env=False) as response:
-            for piece in response.iter_text():
-                text += piece
-                if ": keep-alive" in text:
-                    heard.set()
+        text = kept_waiting(proxy, PLAIN, heard)
     assert text.replace(": keep-alive\n\n", "") == (PIECE * 2).decode()
 
 
@@ -1136,13 +1145,7 @@ def test_an_upstream_that_thinks_long_before_it_answers_keeps_the_client(status,
 
     scripted.routes = [Route("/v1/chat/completions", patient, methods=["POST"])]
     with served(scripted.app()) as address, proxied(address, mode="text", keep_alive_seconds=0.05) as proxy:
-        text = ""
-        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=STREAM, timeout=30, trust_env=False) as response:
-            assert response.status_code == 200
-            for piece in response.iter_text():
-                text += piece
-                if ": keep-alive" in text:
-                    heard.set()
+        text = kept_waiting(proxy, STREAM, heard)
         if expected is None:
             assert joined(wire(text))[0]["finish_reason"] == "tool_calls"
         else:
@@ -1169,13 +1172,7 @@ def test_an_answer_to_a_request_without_tools_may_come_late_and_in_any_form(kind
         line.sendall(f"{head}transfer-encoding: chunked\r\n\r\n".encode() + pieces)
 
     with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
-        text = ""
-        request = {**PLAIN, "stream_options": {"include_usage": True}}
-        with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=request, timeout=30, trust_env=False) as told:
-            for piece in told.iter_text():
-                text += piece
-                if ": keep-alive" in text:
-                    heard.set()
+        text = kept_waiting(proxy, {**PLAIN, "stream_options": {"include_usage": True}}, heard)
     chunks = wire(text)
     assert chunks[-1] == "[DONE]"
     if whole:
@@ -1196,12 +1193,7 @@ def test_an_answer_that_is_late_and_none_is_an_error_event(monkeypatch):
             line.sendall(b"HTTP/1.1 %b\r\ncontent-type: text/html\r\n\r\n%b" % (status, body))
 
         with raw_upstream(handle) as address, proxied(address, keep_alive_seconds=0.05) as proxy:
-            text = ""
-            with httpx.stream("POST", f"{proxy}/v1/chat/completions", json=PLAIN, timeout=30, trust_env=False) as told:
-                for piece in told.iter_text():
-                    text += piece
-                    if ": keep-alive" in text:
-                        heard.set()
+            text = kept_waiting(proxy, PLAIN, heard)
         assert wire(text)[-1]["error"]["code"] == code
 
 
@@ -1345,25 +1337,14 @@ def test_who_sends_very_small_pieces_lets_others_have_their_turn():
         while True:
             yield b"x"
 
-    async def run():
-        turns = 0
-
-        async def others():
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        waiting = asyncio.create_task(others())
+    async def read():
         number = 0
         async for _ in pieces_of(httpx.Response(200, content=small())):
             number += 1
             if number == 100 * PIECES_IN_A_ROW:
                 break
-        waiting.cancel()
-        return turns
 
-    assert asyncio.run(run()) >= 99
+    assert asyncio.run(turns_of_others(read())) >= 99
 
 
 def test_a_mistake_of_ours_is_raised():
