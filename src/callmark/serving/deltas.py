@@ -61,6 +61,11 @@ TOO_LONG: Final = error_body("the upstream's answer is too long", "upstream_erro
 TOO_DEEP: Final = error_body("the upstream's answer is nested too deep", "upstream_error", "bad_upstream_answer")
 
 
+def beginning(data: bytes) -> str:
+    """Say how what cannot be read begins."""
+    return f"begins with {data[:200].decode('utf-8', 'replace')!r:.200}" if data.strip() else "is empty"
+
+
 def error_in(answer: Body) -> Body | None:
     """Return the error in OpenAI's shape that an answer or a chunk is, in the shapes that servers have for it."""
     error = answer if answer.get("object") == "error" else answer.get("error")  # vLLM's, and everybody's
@@ -187,7 +192,7 @@ class StreamWriter:
         if chunk == b"":
             return self.finish(complete=True)
         if isinstance(chunk, bytes):
-            said = f"the upstream sent an event that is no JSON: {chunk[:200].decode('utf-8', 'replace')!r:.200}"
+            said = f"the upstream sent an event that is no JSON: it {beginning(chunk)}"
             return self.fail(error_body(said, "upstream_error", "bad_event"))
         if not isinstance(chunk, dict):
             return b""

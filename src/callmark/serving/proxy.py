@@ -33,7 +33,16 @@ from callmark.running.preparing import prepared
 from callmark.running.server_events import EventDecoder, EventLimitError
 from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.configuration import ProxyConfig, Upstream
-from callmark.serving.deltas import NO_JSON, TOO_DEEP, StreamWriter, error_body, error_in, json_of, whole
+from callmark.serving.deltas import (
+    NO_JSON,
+    TOO_DEEP,
+    StreamWriter,
+    beginning,
+    error_body,
+    error_in,
+    json_of,
+    whole,
+)
 from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay, error_event
 from callmark.serving.texts import decoded, encoded
@@ -387,8 +396,7 @@ def _object(raw: bytes) -> Body:
     """Return an upstream's answer. Raises UpstreamError where it is none."""
     found = json_of(raw)
     if found is NO_JSON:
-        said = f"begins with {raw[:200].decode('utf-8', 'replace')!r:.200}" if raw.strip() else "is empty"
-        message = f"the upstream's answer is no JSON: it {said}"
+        message = f"the upstream's answer is no JSON: it {beginning(raw)}"
         raise UpstreamError(502, message, "bad_upstream_answer")
     if not isinstance(found, dict):
         raise UpstreamError(502, "the upstream's answer is no JSON object", "bad_upstream_answer")
