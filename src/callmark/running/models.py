@@ -26,7 +26,7 @@ from callmark.tools.shapes import Host
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
 _TIMEOUT_SECONDS: Final = 600.0  # for the next chunk; a prompt takes minutes on a slow machine
 ERROR_LIMIT: Final = 500  # characters of what a server says that went wrong
-NO_REASONS: Final = ("", "null")  # of what is not over: some servers write null as a word
+_NO_REASONS: Final = ("", "null")  # of what is not over: some servers write null as a word
 _FIELDS: Final = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")  # with which a line of events begins
 _CUT: Final = {"choices": [{"index": 0, "delta": {}, "finish_reason": "cut"}]}  # says what a lost connection does not
 _END: Final = object()  # behind the last chunk
@@ -276,7 +276,7 @@ def _events(lines: Iterable[bytes], words: Callable[[bytes], str]) -> Iterator[C
                 event = _event(data, words)
                 choice = _choice(event)
                 early = early or (ended and _says(choice))
-                ended = ended or (choice.get("finish_reason") or "") not in NO_REASONS
+                ended = ended or reason_of(choice) is not None
                 yield event
                 came = True
     except EventLimitError as error:
@@ -295,6 +295,12 @@ def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
     choices = event.get("choices")
     listed = (each for each in choices if isinstance(each, dict)) if isinstance(choices, list) else ()
     return next((each for each in listed if each.get("index") in (None, 0)), {})
+
+
+def reason_of(choice: Mapping[str, Any]) -> str | None:
+    """Return why a choice is over, None where it is not."""
+    reason = choice.get("finish_reason")
+    return reason if isinstance(reason, str) and reason not in _NO_REASONS else None
 
 
 def _says(choice: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from callmark.reading.decoder import Undecodable, decode
 from callmark.reading.options import Limits
 from callmark.running.fragments import Pending, Recent, text_of
 from callmark.running.halves import Halves
-from callmark.running.models import ERROR_LIMIT, NO_REASONS, ModelError
+from callmark.running.models import ERROR_LIMIT, ModelError, reason_of
 from callmark.running.partial import PartialArguments
 
 _REASONS: Final = {
@@ -142,8 +142,8 @@ class Assembler:
                 given = {key: value for key, value in piece.items() if value and key not in _OF_FUNCTION}
                 index = self._pending[key].index
                 self.given[index] = {**given, **self.given.get(index, {})}
-            reason = choice.get("finish_reason")
-            if reason and reason not in NO_REASONS:
+            reason = reason_of(choice)
+            if reason is not None:
                 if made or not self.stop_reason or self._is_whole():  # a cut stays one
                     self._stopped(reason)
                 if not pieces or all(call.pieces for call in self._pending.values()):  # else some may come behind it

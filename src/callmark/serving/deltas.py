@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from callmark.running.halves import Halves
-from callmark.running.models import NO_REASONS
+from callmark.running.models import reason_of
 from callmark.running.native import WHOLE, said_in
 from callmark.serving.chat import Body, Exchange
 from callmark.serving.reply import Argued, Begun, ChoiceReader, Part, Said, Thought
@@ -290,7 +290,7 @@ class StreamWriter:
             return
         if calls:
             self._write(index, choice, choice.reader.feed_calls(calls), out, extra)
-        reason = _reason_of(given)
+        reason = reason_of(given)
         if reason is not None and (more or choice.reason is None or choice.reason.lower() in WHOLE):  # a cut stays one
             choice.reason, choice.last = reason, extra
         if choice.reader.stopped:
@@ -404,15 +404,9 @@ def _choices_of(answer: Body) -> list[Body]:
     choices = answer.get("choices")
     listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
     return [
-        {**choice, "index": _number(choice.get("index"), number), "finish_reason": _reason_of(choice) or "stop"}
+        {**choice, "index": _number(choice.get("index"), number), "finish_reason": reason_of(choice) or "stop"}
         for number, choice in enumerate(listed)
     ]
-
-
-def _reason_of(choice: Body) -> str | None:
-    """Return why a choice is over, None where it is not; a whole one is, whether or not its server says so."""
-    reason = choice.get("finish_reason")
-    return reason if isinstance(reason, str) and reason not in NO_REASONS else None
 
 
 def _reason(reason: str, exchange: Exchange) -> str:
