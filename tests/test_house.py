@@ -1,6 +1,6 @@
 """The house is as its plan says: who imports whom, what is public, what is shipped, and that the README is true.
 
-`python tests/test_house.py` writes the parts of the README anew that are made from the code.
+`python tests/test_house.py` writes the parts of pages anew that are made from the code.
 """
 
 from __future__ import annotations
@@ -465,11 +465,11 @@ def test_files_named_in_the_readme_exist():
 
 
 SHOWN = ("call", "hermes", "qwen_xml", "glm", "pythonic")
-"""Dialects whose prompts README counts."""
+"""Dialects whose prompts the page of the benchmarks counts."""
 
 
 def written_parts() -> dict[str, str]:
-    """Return the parts of the README that are made from the code: what stands between `<!-- name` and its end."""
+    """Return the parts of pages that are made from the code: what stands between `<!-- name` and its end."""
     from benchmarks.prompts import beside
     from benchmarks.prompts import shares as prompt_shares
     from benchmarks.prompts import table as prompt_sizes
@@ -511,17 +511,21 @@ def repairs_made() -> list[str]:
     return [code for code in REPAIR_CODES if code in strings]
 
 
-def with_written_parts(text: str) -> str:
+def pages_with_written_parts() -> dict[Path, str]:
+    pages = {page: page.read_text(encoding="utf-8") for page in (README, ROOT / "benchmarks" / "README.md")}
     for name, part in written_parts().items():
         pattern = re.compile(rf"(<!-- {name}(?::[^>]*)? -->).*?(<!-- end of {name} -->)", re.DOTALL)
-        text, times = pattern.subn(lambda found, part=part: found[1] + part + found[2], text)
+        times = 0
+        for page, text in pages.items():
+            pages[page], replaced = pattern.subn(lambda found, part=part: found[1] + part + found[2], text)
+            times += replaced
         assert times == 1, name
-    return text
+    return pages
 
 
-def test_what_the_readme_tells_and_counts_is_what_the_code_does():
-    text = README.read_text(encoding="utf-8")
-    assert text == with_written_parts(text), "run `python tests/test_house.py`, which writes these parts anew"
+def test_what_the_pages_tell_and_count_is_what_the_code_does():
+    for page, text in pages_with_written_parts().items():
+        assert page.read_text(encoding="utf-8") == text, "run `python tests/test_house.py`, which writes these anew"
 
 
 # What is shipped.
@@ -601,4 +605,5 @@ def test_the_wheel_works_where_nothing_of_the_checkout_is(built, tmp_path):
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    README.write_text(with_written_parts(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page, text in pages_with_written_parts().items():
+        page.write_text(text, encoding="utf-8")
