@@ -281,7 +281,7 @@ def _covers(types: frozenset[str], kind: str) -> bool:
     return kind in types or (kind == "integer" and "number" in types)
 
 
-def branches(schema: Any, root: Any, unions: Iterable[str] = UNIONS) -> list[Mapping[str, Any]]:
+def reachable(schema: Any, root: Any, unions: Iterable[str] = UNIONS) -> list[Mapping[str, Any]]:
     """Return a schema, and those that it refers to or puts together: what any of them says may hold for a value.
 
     `unions` are the keywords that count: of `allOf` alone, all that is said holds.
@@ -303,7 +303,7 @@ def branches(schema: Any, root: Any, unions: Iterable[str] = UNIONS) -> list[Map
 
 def members_of(schema: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
     """Return a schema of an object with the members of those that it refers to or puts together, as one."""
-    reached = branches(schema, root) if any(key in schema for key in ("$ref", *UNIONS)) else [schema]
+    reached = reachable(schema, root) if any(key in schema for key in ("$ref", *UNIONS)) else [schema]
     return schema if len(reached) == 1 else together(reached)
 
 

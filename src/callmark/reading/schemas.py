@@ -19,9 +19,9 @@ from callmark.toolshapes import (
     MAPPING,
     UNIONS,
     Types,
-    branches,
     declared_types,
     members_of,
+    reachable,
     schemas_by_name,
     together,
 )
@@ -67,14 +67,14 @@ class Parameters:
     @cached_property
     def _said(self) -> list[Mapping[str, Any]]:
         """All that holds for the object: asked of the tool that is called, not of each that is given."""
-        return branches(self._schema, self._root, unions=("allOf",))
+        return reachable(self._schema, self._root, unions=("allOf",))
 
     @cached_property
     def _is_closed(self) -> bool:
         """Whether none is allowed that `properties` does not name."""
         if self._others is not None and self._others is not False:
             return False
-        return all(one.get(key, False) is False for one in branches(self._schema, self._root) for key in _OF_OTHERS)
+        return all(one.get(key, False) is False for one in reachable(self._schema, self._root) for key in _OF_OTHERS)
 
     @cached_property
     def _has_none(self) -> bool:
@@ -103,7 +103,7 @@ class Parameters:
         return self._within[key, as_list]
 
     def _members(self, key: str, *, as_list: bool) -> Mapping[str, Any]:
-        reached = branches(self._declaration(key), self._root)
+        reached = reachable(self._declaration(key), self._root)
         if as_list:
             members = next((one["items"] for one in reached if "items" in one), None)
             return {"additionalProperties": members}
