@@ -16,9 +16,9 @@ import callmark
 from callmark.errors import UsageError
 from callmark.languages import LANGUAGES, language_of
 from callmark.serving import chat
+from callmark.serving.answers import StreamWriter, whole
 from callmark.serving.chat import RequestError, checked, concerns_tools, handed, taught
 from callmark.serving.configuration import ModelSettings, ProxyConfig, Upstream, load_config, make_config
-from callmark.serving.deltas import StreamWriter, whole
 from callmark.serving.reply import Argued, Begun
 from upstreams import wire
 

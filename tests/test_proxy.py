@@ -787,7 +787,7 @@ def test_an_answer_that_can_be_read_and_is_too_deep_to_be_written_is_an_error(mo
             raise RecursionError
         return encoded(value)
 
-    monkeypatch.setattr("callmark.serving.deltas.encoded", fails)
+    monkeypatch.setattr("callmark.serving.answers.encoded", fails)
     monkeypatch.setattr("callmark.serving.proxy.encoded", fails)
     body = json.dumps({**json.loads(WHOLE), "choices": [{"message": {"content": CALL, "x": "abyss"}}]}).encode()
     with chain(lambda _: Answer([], body=body)) as (_, client):

@@ -14,9 +14,9 @@ from callmark import Call, Registry, Session, Text, Tool
 from callmark.errors import CallmarkError
 from callmark.running.invented import HEADER_LIMIT
 from callmark.running.native import Assembler
+from callmark.serving.answers import StreamWriter, event, whole
 from callmark.serving.chat import handed, taught
 from callmark.serving.configuration import ModelSettings
-from callmark.serving.deltas import StreamWriter, event, whole
 from callmark.serving.reply import BLANKS_LIMIT, Begun
 from upstreams import joined, wire
 
@@ -924,7 +924,7 @@ def test_json_that_only_some_servers_write_is_read():
 
 @pytest.mark.parametrize("before", ["stream", "hold"])
 def test_what_must_be_held_is_bounded(before, monkeypatch):
-    monkeypatch.setattr("callmark.serving.deltas.HELD_LIMIT", 1000)
+    monkeypatch.setattr("callmark.serving.answers.HELD_LIMIT", 1000)
     call = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": '{"city": "'}}
     more = {"index": 0, "function": {"arguments": "x" * 100}}
     for events in ([{"tool_calls": [call]}, *[{"tool_calls": [more]}] * 20], [{"content": "x" * 100}] * 20):

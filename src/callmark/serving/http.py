@@ -26,11 +26,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import callmark
 from callmark.running.preparing import prepared
-from callmark.serving.bodies import IN_A_THREAD, ParseStream, media_type
 from callmark.serving.bounds import DEFAULT_BOUNDS, Bounds
 from callmark.serving.gate import PROTOCOL, Gate, failure, refuse
 from callmark.serving.methods import METHODS, Method, Nothing, State
 from callmark.serving.metrics import Metrics
+from callmark.serving.parse_stream import IN_A_THREAD, ParseStream, media_type
 from callmark.serving.problems import ServingError
 from callmark.serving.rpc import Connection, call
 from callmark.serving.schema import Health, openapi, openrpc

@@ -3,7 +3,7 @@
 A method has a name, a type of its parameters, a type of its result, and a function; its docstring is its description.
 Those of `anywhere` need nothing but their parameters; the others need a connection, which holds streams and sessions.
 What is JSON but not of the type is refused before the function is called; a UsageError that it raises is the client's.
-Rows are put in by the modules that hold the functions: `functions`, `streaming`, `sessions` and `schema`.
+Rows are put in by the modules that hold the functions: `functions`, `connection`, `sessions` and `schema`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The proxy: OpenAI's chat API in front of servers whose models only write text.
 
 `/v1/chat/completions` with tools is taught to the model as text and read back as native calls (`chat`, `reply`,
-`deltas`), or handed to a server that takes tools, whose calls come in the same shape. All other requests are passed on
+`answers`), or handed to a server that takes tools, whose calls come in the same shape. All other requests are passed on
 as they are (`upstream`), to where a model is served. What a client's headers hold goes to the upstream and nowhere
 else: the log has the model, the mode and the status of a request.
 """
@@ -31,9 +31,7 @@ from callmark.dialects import unregistered
 from callmark.nonces import new_nonce
 from callmark.running.preparing import prepared
 from callmark.running.server_events import EventDecoder, EventLimitError
-from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
-from callmark.serving.configuration import ProxyConfig, Upstream
-from callmark.serving.deltas import (
+from callmark.serving.answers import (
     NO_JSON,
     TOO_DEEP,
     StreamWriter,
@@ -43,6 +41,8 @@ from callmark.serving.deltas import (
     json_of,
     whole,
 )
+from callmark.serving.chat import Body, Exchange, RequestError, checked, concerns_tools, handed, taught
+from callmark.serving.configuration import ProxyConfig, Upstream
 from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay, error_event
 from callmark.serving.texts import decoded, encoded

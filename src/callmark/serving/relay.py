@@ -17,7 +17,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from callmark.serving.deltas import event
+from callmark.serving.answers import event
 from callmark.serving.upstream import Header, UpstreamError, read_all
 
 LATE_LIMIT: Final = 1 << 20

@@ -14,7 +14,7 @@ import msgspec
 
 import callmark
 from callmark.events import MALFORMED_CODES, NOTICE_CODES, REPAIR_CODES
-from callmark.serving import streaming
+from callmark.serving import connection
 from callmark.serving.functions import Reading
 from callmark.serving.methods import METHODS, Nothing, State, method
 from callmark.serving.problems import HTTP_ONLY, KINDS, Problem
@@ -23,7 +23,7 @@ from callmark.tools.results import ERROR_KINDS
 
 Document = dict[str, Any]
 
-_LOADED: Final = streaming  # with the modules above, all that put methods into the table
+_LOADED: Final = connection  # with the modules above, all that put methods into the table
 
 _CODES: Final = {
     "Malformed": ("code", MALFORMED_CODES),

@@ -22,8 +22,8 @@ import anyio.lowlevel
 import httpx
 import msgspec
 
+from callmark.serving.answers import error_body
 from callmark.serving.configuration import Upstream
-from callmark.serving.deltas import error_body
 
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of a whole answer that is read for calls."""
