@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from callmark.cli import reading, running, serving, writing
-from callmark.cli.files import Failure, harmless
+from callmark.cli.files import CommandError, harmless
 from callmark.errors import CallmarkError
 from callmark.reading import parser
 
@@ -45,7 +45,7 @@ def _ending() -> Iterator[None]:
         raise click.exceptions.Exit(_READER_GONE) from None
     except click.exceptions.Exit as ended:  # click tells its own words, as those of `--help`, to nobody where none is
         if ended.exit_code == 0 and sys.__stdout__ is None:
-            raise Failure(f"standard output: {os.strerror(errno.EBADF)}") from None
+            raise CommandError(f"standard output: {os.strerror(errno.EBADF)}") from None
         raise
     except KeyboardInterrupt:
         raise click.exceptions.Exit(_INTERRUPTED) from None
@@ -58,9 +58,9 @@ def _ending() -> Iterator[None]:
         if error.filename is None:
             _drop_output()
         place = click.format_filename(error.filename or "input or output")
-        raise Failure(f"{place}: {error.strerror}") from error
+        raise CommandError(f"{place}: {error.strerror}") from error
     except CallmarkError as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _drop_output() -> None:
@@ -75,7 +75,7 @@ class _Commands(click.Group):
         try:
             return super().main(*args, **options)
         except OSError:  # what went wrong could not be told
-            sys.exit(Failure.exit_code)
+            sys.exit(CommandError.exit_code)
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         with _ending():

@@ -36,7 +36,7 @@ _HALF_MARKS = tuple(mark[:1] for mark in _UTF16_MARKS)
 _POLL_SECONDS = 0.1  # how often a growing file is looked at: below what a reader notices
 
 
-class Failure(click.ClickException):
+class CommandError(click.ClickException):
     """Misuse, or an input or output that fails: the message goes to standard error."""
 
     exit_code = 2
@@ -46,14 +46,15 @@ class Failure(click.ClickException):
         return harmless(super().format_message())
 
 
-class Lost(Failure):
+class LostFileError(CommandError):
     """A file that was followed cannot grow any more. What was read of it is a whole text."""
 
 
 def whole(path: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises Failure for bytes that are none, and says where.
+    """Return the text of a file, or of standard input for `-`.
 
-    For what writes the text again: U+FFFD would stand there, and what was there would be lost.
+    For what writes the text again: U+FFFD would stand for bytes that are none, and what was there would be lost. So
+    these raise CommandError, which says where they are.
     """
     data = b"".join(_arriving(path))
     try:
@@ -62,20 +63,20 @@ def whole(path: str) -> str:
         name = "standard input" if path == "-" else click.format_filename(path)
         encoding = "UTF-16" if data.startswith(_UTF16_MARKS) else "UTF-8"
         found = f"0x{data[error.start : error.end].hex()} at byte {error.start}: {error.reason}"
-        raise Failure(f"{name}: expected {encoding}, found {found}") from error
+        raise CommandError(f"{name}: expected {encoding}, found {found}") from error
 
 
 def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
     """Yield the text of a file, or of standard input for `-`, as it arrives.
 
-    While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual. Raises Lost
-    behind the text of a file that was cut short, replaced or removed meanwhile: reading does not go on with what is
-    there then, as that is another text, whose offsets would not be those of any file.
+    While a file is followed, the first Ctrl-C ends the text; a second one interrupts the command as usual. Raises
+    LostFileError behind the text of a file that was cut short, replaced or removed meanwhile: what is there then is
+    another text, whose offsets would not be those of any file.
     """
     decoder: codecs.IncrementalDecoder | None = None
     begin = b""  # until it tells the encoding
     mark = _MARK
-    lost: Lost | None = None
+    lost: LostFileError | None = None
     try:
         for data in _arriving(path, follow=follow):
             if decoder is None:
@@ -88,7 +89,7 @@ def chunks(path: str, *, follow: bool = False) -> Iterator[str]:
                 text = decoder.decode(data)
             yield text.removeprefix(mark)
             mark = "" if text else mark
-    except Lost as error:
+    except LostFileError as error:
         lost = error
     yield _decoder(begin).decode(begin, final=True) if decoder is None else decoder.decode(b"", final=True)
     if lost is not None:
@@ -118,7 +119,7 @@ def _arriving(path: str, *, follow: bool = False) -> Iterator[bytes]:
             else:
                 stopped.wait(_POLL_SECONDS)
     if lost:
-        raise Lost(f"{click.format_filename(path)}: was {lost} while it was followed")
+        raise LostFileError(f"{click.format_filename(path)}: was {lost} while it was followed")
 
 
 def _decoder(begin: bytes, errors: str = "replace") -> codecs.IncrementalDecoder:
@@ -177,7 +178,7 @@ def _for_people(output: BinaryIO) -> BinaryIO:
 def open_named(file: str | int, mode: str, buffering: int = -1) -> BinaryIO:
     """Open a file or a descriptor, which stays open; an error names it."""
     if file == "":
-        raise Failure("expected a file, found an empty name")
+        raise CommandError("expected a file, found an empty name")
     try:
         return cast(BinaryIO, open(file, mode, buffering, closefd=isinstance(file, str)))
     except OSError as error:
@@ -193,7 +194,7 @@ def named_language(name: str) -> str | Language:
     if name.endswith(".toml"):
         return load_language(name)
     if os.path.isfile(name) and name not in LANGUAGES:
-        raise Failure(f"expected a language, or a file whose name ends with .toml, found the file {name!r}")
+        raise CommandError(f"expected a language, or a file whose name ends with .toml, found the file {name!r}")
     return name
 
 
@@ -211,11 +212,11 @@ def load_tools(path: str, *, beside: str = "") -> Any:
     with open_named(0 if path == "-" else path, "rb") as source:
         tools = decode_json(source.read(), f"{name}: expected tools as JSON")
     if tools is None:
-        raise Failure(f"{name}: expected tools as JSON, found null")
+        raise CommandError(f"{name}: expected tools as JSON, found null")
     try:
         known_tools(tools)
     except ToolsError as error:
-        raise Failure(f"{name}: {error}") from error
+        raise CommandError(f"{name}: {error}") from error
     return tools
 
 
@@ -232,4 +233,4 @@ def decode_json(data: bytes, expected: str) -> Any:
             with suppress(ValueError, RecursionError):  # and of half a pair at its end, which `json` reads
                 json.loads(data)
                 found = " half of a surrogate pair in a string"
-        raise Failure(expected + ", found" + found) from error
+        raise CommandError(expected + ", found" + found) from error

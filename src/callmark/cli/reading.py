@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from callmark.cli.files import Lost, chunks, harmless, load_tools, standard_output
+from callmark.cli.files import LostFileError, chunks, harmless, load_tools, standard_output
 from callmark.dialects import named_dialect
 from callmark.events import Call, Event, Text
 
@@ -113,14 +113,14 @@ def parse(
         raise click.UsageError("--follow wants a file that grows; standard input is read to its end anyway")
     parser = Parser(**options)
     found = False
-    lost: Lost | None = None
+    lost: LostFileError | None = None
     with _output(as_json, "text" if text else "calls" if calls else None) as show:
         try:
             for chunk in chunks(file, follow=follow):
                 events = parser.feed(chunk)
                 found = found or any(isinstance(event, Call) for event in events)
                 show(chunk, events)
-        except Lost as error:  # told when all is shown that was read
+        except LostFileError as error:  # told when all is shown that was read
             lost = error
         events = parser.finish()
         found = found or any(isinstance(event, Call) for event in events)

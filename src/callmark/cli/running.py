@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import click
 import msgspec
 
-from callmark.cli.files import Failure, lone_output, named_language, standard_output
+from callmark.cli.files import CommandError, lone_output, named_language, standard_output
 from callmark.cli.writing import DIALECT, LANGUAGE
 from callmark.dialects import named_dialect
 
@@ -163,7 +163,7 @@ def _tools_of(path: str) -> list[Tool]:
         raise _not_run(path, ran.error)
     found = list(dict.fromkeys(value for value in ran.value.values() if isinstance(value, Tool)))  # by any names, once
     if not found:
-        raise Failure(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
+        raise CommandError(f"{click.format_filename(path)}: expected tools (functions with @callmark.tool), found none")
     return found
 
 
@@ -176,4 +176,4 @@ def _not_run(path: str, error: BaseException) -> BaseException:
         return error
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     place = f"{click.format_filename(path)}, line {lines[-1]}" if lines else click.format_filename(path)
-    return Failure(f"{place}: expected a file that runs, found {type(error).__name__}: {error}")
+    return CommandError(f"{place}: expected a file that runs, found {type(error).__name__}: {error}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from callmark.cli.files import Failure, decode_json, load_tools, named_language, standard_output, whole
+from callmark.cli.files import CommandError, decode_json, load_tools, named_language, standard_output, whole
 from callmark.dialects import named_dialect
 
 if TYPE_CHECKING:
@@ -127,15 +127,15 @@ _CALLS = ("call", "function", "function_call", "tool_use")  # how ours is told, 
 
 
 def _written_call(call: Any, place: str) -> WrittenCall:
-    """Return a call in one of the usual shapes. Raises Failure, which begins with its place."""
+    """Return a call in one of the usual shapes. Raises CommandError, which begins with its place."""
     from callmark import WrittenCall
 
     inner = call.get("function", call) if isinstance(call, dict) else call
     if not isinstance(inner, dict) or "name" not in inner:
-        raise Failure(f"{place}expected an object with a name and arguments, found {call!r:.80}")
+        raise CommandError(f"{place}expected an object with a name and arguments, found {call!r:.80}")
     other = next((key for key in ("parameters", "params", "args") if key in inner), None)
     if other is not None and not inner.keys() & {"arguments", "input"}:  # they would be lost
-        raise Failure(f"{place}expected arguments, found {other}")
+        raise CommandError(f"{place}expected arguments, found {other}")
     arguments = inner.get("arguments", inner.get("input", {}))
     if isinstance(arguments, str):
         arguments = decode_json(arguments.encode("utf-8", "replace"), f"{place}expected arguments as JSON")
@@ -189,12 +189,12 @@ def counter(path: str) -> Callable[[str], int]:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise Failure("--tokenizer wants the package `tokenizers`: pip install callmark[tokens]") from error
+        raise CommandError("--tokenizer wants the package `tokenizers`: pip install callmark[tokens]") from error
     with open(path, "rb") as source:
         data = source.read()
     expected = f"{click.format_filename(path)}: expected a tokenizer.json"
     described = decode_json(data, expected)
     if not isinstance(described, dict) or "model" not in described:
-        raise Failure(f"{expected}, found JSON without a model")
+        raise CommandError(f"{expected}, found JSON without a model")
     tokenizer = Tokenizer.from_buffer(data)
     return lambda text: len(tokenizer.encode(text).ids)
