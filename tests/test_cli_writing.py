@@ -84,7 +84,7 @@ def test_prompt_counts_with_a_tokenizer(tools, tmp_path, monkeypatch):
         path.write_text(other, encoding="utf-8")
         assert "found JSON without a model" in run("prompt", tools, "--tokenizer", path).stderr
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    assert "pip install callmark[tokens]" in run("prompt", tools, "--tokenizer", path).stderr
+    assert "pip install 'callmark[tokens]'" in run("prompt", tools, "--tokenizer", path).stderr
 
 
 def test_prompt_says_what_is_wrong(tools, tmp_path):

@@ -1007,7 +1007,7 @@ def test_an_address_that_others_reach_wants_a_token():
 def test_serving_without_its_packages_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "callmark.serving.http", None)
     done = run("serve")
-    assert (done.returncode, "pip install callmark[server]" in done.stderr) == (2, True)
+    assert (done.returncode, "pip install 'callmark[server]'" in done.stderr) == (2, True)
 
 
 def test_the_load_program_loses_nothing():

@@ -895,6 +895,7 @@ def test_connections_that_fail_are_502_and_504():
     with proxied(f"http://127.0.0.1:{port}") as proxy:  # also where it is asked about itself first
         told = httpx.post(f"{proxy}/v1/chat/completions", json=ASK, timeout=20, trust_env=False)
         assert (told.status_code, told.json()["error"]["code"]) == (502, "upstream_refused")
+        assert "see that the model's server runs" in told.json()["error"]["message"]
         assert set(told.json()["error"]) == {"message", "type", "param", "code"}
     with upstream() as (_, address):
         with proxied(address.replace("http:", "https:")) as proxy:  # why there is none is said

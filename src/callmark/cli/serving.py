@@ -200,7 +200,7 @@ def serve(
         from callmark.serving.gate import LOOPBACK, Gate
         from callmark.serving.http import Listening, app
     except ImportError as error:
-        raise CommandError(f"serve wants the extra `server`: pip install callmark[server] ({error})") from error
+        raise CommandError(f"serve wants the extra `server`: pip install 'callmark[server]' ({error})") from error
     if host not in (*LOOPBACK, "::1") and not token:
         raise click.UsageError(f"--host {host}: expected a --token, for others can reach this address")
     gate = Gate(origins=origins, hosts=(host, *hosts), token=token, body_bytes=bounds.message_bytes)

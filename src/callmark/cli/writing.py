@@ -43,7 +43,7 @@ LANGUAGE = click.option(
 @click.option("--nonce", help="The code that every call must carry.")
 @click.option("--examples", default="turns", show_default=True, help="turns, inline or none.")
 @click.option("--budget", type=int, help="Most tokens; a shorter style and fewer examples are taken.")
-@click.option("--tokenizer", metavar="tokenizer.json", help="Count with this tokenizer (pip install callmark[tokens]).")
+@click.option("--tokenizer", metavar="tokenizer.json", help="Count with it (pip install 'callmark[tokens]').")
 @click.option("--count", "counted", is_flag=True, help="Print style, characters and tokens of the messages instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the messages, example turns included, as JSON Lines.")
 def prompt(
@@ -189,7 +189,7 @@ def counter(path: str) -> Callable[[str], int]:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise CommandError("--tokenizer wants the package `tokenizers`: pip install callmark[tokens]") from error
+        raise CommandError("--tokenizer wants the package `tokenizers`: pip install 'callmark[tokens]'") from error
     with open(path, "rb") as source:
         data = source.read()
     expected = f"{click.format_filename(path)}: expected a tokenizer.json"

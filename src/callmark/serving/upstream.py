@@ -82,7 +82,8 @@ def failure(error: Exception) -> UpstreamError:
     if isinstance(error, httpx.LocalProtocolError):
         return UpstreamError(400, "the request has a header that cannot be passed on", "bad_header")
     if isinstance(error, httpx.ConnectError):
-        return UpstreamError(502, f"there is no connection to the upstream: {error}", "upstream_refused")
+        hint = "see that the model's server runs, at the address that the proxy was given"
+        return UpstreamError(502, f"there is no connection to the upstream: {error}; {hint}", "upstream_refused")
     if isinstance(error, httpx.DecodingError):
         return UpstreamError(502, f"the upstream's answer is not compressed as it says: {error}", "bad_upstream_answer")
     if isinstance(error, httpx.RemoteProtocolError) and not _BROKE_OFF.search(str(error)):
