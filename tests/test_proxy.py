@@ -40,7 +40,7 @@ from callmark.serving.texts import encoded
 from callmark.serving.upstream import (
     PIECES_IN_A_ROW,
     UNSURE_SECONDS,
-    Connection,
+    UpstreamConnection,
     UpstreamError,
     failure,
     pieces_of,
@@ -398,7 +398,7 @@ def test_a_server_that_is_still_loading_is_asked_again():
     scripted.routes = [Route("/props", props)]
     with served(scripted.app()) as address:
         now = 0.0
-        connection = Connection(Upstream(url=f"{address}/v1"), clock=lambda: now)
+        connection = UpstreamConnection(Upstream(url=f"{address}/v1"), clock=lambda: now)
 
         async def asked():
             nonlocal ready, now
@@ -430,7 +430,7 @@ def test_a_server_that_nobody_reaches_is_asked_again():
 
         async def asked():
             nonlocal now
-            connection = Connection(Upstream(url=address), clock=lambda: now)
+            connection = UpstreamConnection(Upstream(url=address), clock=lambda: now)
             requests = []
             request = connection.request
             connection.request = lambda *given: requests.append(given) or request(*given)
@@ -469,7 +469,7 @@ def test_a_server_that_says_nonsense_of_itself_gets_text():
 def test_a_server_that_hangs_up_when_it_is_asked_about_itself_is_left_alone_for_a_while():
     now = 0.0
     with raw_upstream(lambda *_: None) as address:
-        connection = Connection(Upstream(url=f"{address}/v1"), clock=lambda: now)
+        connection = UpstreamConnection(Upstream(url=f"{address}/v1"), clock=lambda: now)
 
         async def ask():
             return await connection.takes_tools("m")
@@ -479,7 +479,7 @@ def test_a_server_that_hangs_up_when_it_is_asked_about_itself_is_left_alone_for_
 
 
 def test_what_is_known_of_models_is_bounded():
-    connection = Connection(Upstream(url="http://127.0.0.1:9/elsewhere"))
+    connection = UpstreamConnection(Upstream(url="http://127.0.0.1:9/elsewhere"))
     for number in range(1000):
         connection.learn(f"m{number}", True)
     assert asyncio.run(connection.takes_tools("m999"))
@@ -937,7 +937,7 @@ def test_a_connection_that_idled_and_is_closed_was_no_answer():
             writer.close()
 
         async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
-            connection = Connection(Upstream(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+            connection = UpstreamConnection(Upstream(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
             for _ in range(times):
                 async with connection.request("POST", connection.api("/x"), [], b"{}") as response:
                     assert await response.aread() == WHOLE
@@ -1302,7 +1302,7 @@ def test_a_client_that_goes_away_at_any_moment_leaves_no_connection():
 
     async def visits():
         async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
-            connection = Connection(Upstream(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+            connection = UpstreamConnection(Upstream(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
 
             @asynccontextmanager
             async def opened():

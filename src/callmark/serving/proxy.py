@@ -47,8 +47,8 @@ from callmark.serving.problems import ServingError
 from callmark.serving.relay import JSON_HEADER, STREAM_HEADERS, Answer, Relay, error_event
 from callmark.serving.texts import decoded, encoded
 from callmark.serving.upstream import (
-    Connection,
     Header,
+    UpstreamConnection,
     UpstreamError,
     lacks_tools,
     pieces_of,
@@ -90,14 +90,14 @@ class Proxy:
         self.config = config
         _ = [upstream.key for upstream in config.upstreams]  # now, and not when the server has been started
         self._nonce = new_nonce()
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, UpstreamConnection] = {}
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette | None = None) -> AsyncGenerator[None, None]:
         """Open connections to the upstreams, and close them at the end: of an application, or of a block."""
         self._teachers = anyio.CapacityLimiter(1)  # more threads would take the loop its turns
         for upstream in self.config.upstreams:
-            connection = Connection(upstream, pass_authorization=self.config.pass_authorization)
+            connection = UpstreamConnection(upstream, pass_authorization=self.config.pass_authorization)
             self._connections[id(upstream)] = connection
         try:
             yield
@@ -158,7 +158,7 @@ class Proxy:
 
         return self._relay(merged(), self._connection(self.config.upstreams[0]), events=False)
 
-    async def _listed(self, connection: Connection, request: Request) -> list[Any] | UpstreamError:
+    async def _listed(self, connection: UpstreamConnection, request: Request) -> list[Any] | UpstreamError:
         url = connection.api("/models")
         headers = connection.headers(request.headers.items())
         with anyio.move_on_after(LISTING_SECONDS):
@@ -191,10 +191,10 @@ class Proxy:
         opened = self._passed(connection, request, url, raw)
         return self._relay(opened, connection, events=False)
 
-    def _connection(self, upstream: Upstream) -> Connection:
+    def _connection(self, upstream: Upstream) -> UpstreamConnection:
         return self._connections[id(upstream)]
 
-    def _relay(self, opened: Any, connection: Connection, *, events: bool) -> Relay:
+    def _relay(self, opened: Any, connection: UpstreamConnection, *, events: bool) -> Relay:
         upstream = connection.upstream
         return Relay(
             opened,
@@ -207,7 +207,7 @@ class Proxy:
 
     @asynccontextmanager
     async def _passed(
-        self, connection: Connection, request: Request, url: httpx.URL, raw: bytes
+        self, connection: UpstreamConnection, request: Request, url: httpx.URL, raw: bytes
     ) -> AsyncGenerator[Answer, None]:
         """Pass a request and its answer on as they are."""
         headers = connection.headers(request.headers.items())
@@ -216,7 +216,7 @@ class Proxy:
 
     @asynccontextmanager
     async def _answered(
-        self, request: Request, connection: Connection, body: Body, raw: bytes, started: float
+        self, request: Request, connection: UpstreamConnection, body: Body, raw: bytes, started: float
     ) -> AsyncGenerator[Answer, None]:
         """Answer a chat: natively where that is the mode, or "auto" and the server takes tools; else as text."""
         url = connection.api("/chat/completions")

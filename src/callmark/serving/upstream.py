@@ -91,7 +91,7 @@ def failure(error: Exception) -> UpstreamError:
     return UpstreamError(502, "the upstream closed the connection before its answer was complete", "upstream_closed")
 
 
-class Connection:
+class UpstreamConnection:
     """The connection to one upstream.
 
     upstream      where it is, and how long to wait
@@ -217,7 +217,7 @@ class Connection:
 class _Asking:
     """Asks a server about itself. `unsure` is whether it could not answer, which it may a little later."""
 
-    def __init__(self, connection: Connection, keys: list[tuple[str, str]]) -> None:
+    def __init__(self, connection: UpstreamConnection, keys: list[tuple[str, str]]) -> None:
         self.unsure = False
         self._connection = connection
         self._headers = [*connection.headers(keys), ("content-type", "application/json")]
