@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,10 @@ from benchmarks.protocol import QUESTIONS, TOOLS, behind_url, judged, main, meas
 
 from callmark import WrittenCall, render_calls
 from callmark.languages import LANGUAGES
+from upstreams import Quiet, answered
 
 
-class Script(BaseHTTPRequestHandler):
+class Script(Quiet):
     """Answers in turn: a good call, one with bare keys, one of another tool, wrong arguments, one that is cut."""
 
     ANSWERS = (
@@ -28,7 +27,7 @@ class Script(BaseHTTPRequestHandler):
     )
     asked: list[dict]
 
-    def do_POST(self):
+    def reply(self):
         self.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         text = self.ANSWERS[(len(self.asked) - 1) % 5]
         self.send_response(200)
@@ -37,17 +36,12 @@ class Script(BaseHTTPRequestHandler):
             self.wfile.write(b"data: " + json.dumps({"choices": [{"delta": {"content": piece}}]}).encode() + b"\n\n")
         self.wfile.write(b"data: [DONE]\n\n")
 
-    def log_message(self, *_):
-        pass
-
 
 @pytest.fixture
 def server():
     Script.asked = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Script) as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{made.server_port}/v1"
-        made.shutdown()
+    with answered(Script) as address:
+        yield address
 
 
 def test_answers_are_counted_shown_and_drawn(server, tmp_path, capsys):

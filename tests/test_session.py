@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import http.server
 import json
 import re
 import socket
@@ -64,6 +63,7 @@ from callmark.running.models import ModelError, OpenAIModel, Request, chunks_of
 from callmark.running.repetition import Repetition
 from callmark.running.session import SessionEvent, Step, _refused
 from callmark.running.workers import off_loop
+from upstreams import Quiet, answered
 
 
 class Script:
@@ -1855,13 +1855,13 @@ def test_beside_a_good_native_call_a_broken_one_is_told():
 # A server.
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Quiet):
     """Answers with what the test put into `answers`, and keeps what it was asked."""
 
     answers: list[tuple[int, list[str]]] = []  # noqa: RUF012
     asked: list[tuple[dict[str, Any], dict[str, str]]] = []  # noqa: RUF012
 
-    def do_POST(self) -> None:
+    def reply(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.asked.append((body, {**self.headers, ":path": self.path}))
         answer: Any = self.answers.pop(0)
@@ -1875,21 +1875,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(line.encode("utf-8", "surrogateescape") + b"\n")
             self.wfile.flush()
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
 
 @pytest.fixture
 def server():
     Handler.answers.clear()
     Handler.asked.clear()
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{made.server_port}/v1"
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with answered(Handler) as address:
+        yield address
 
 
 def data(**delta: Any) -> str:

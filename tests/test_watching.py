@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import importlib
 import io
 import json
@@ -20,6 +19,7 @@ import pytest
 from callmark import Failure, Result, Span, Text, parse
 from callmark.running.session import Step
 from callmark.watching import Watching
+from upstreams import Quiet, answered
 
 COMMAND = [sys.executable, "-m", "callmark"]
 
@@ -73,13 +73,13 @@ def test_the_demonstration_has_colours_on_terminals_that_know_them(told, coloure
     assert (b"\x1b[32mcall" in read, b"\x1b" in read) == (coloured, coloured)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Quiet):
     """A model's server: calls what it is told to call, then says what the result was."""
 
     call = ""
     asked: tuple[dict[str, Any], str | None] = ({}, None)  # the last request, and the key that came with it
 
-    def do_POST(self) -> None:
+    def reply(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         Handler.asked = (body, self.headers["Authorization"])
         last = body["messages"][-1]["content"]
@@ -89,19 +89,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         event = json.dumps({"choices": [{"delta": {"content": text}}]})
         self.wfile.write(f"data: {event}\n\ndata: [DONE]\n\n".encode())
 
-    def log_message(self, *_: Any) -> None:
-        pass
-
 
 @pytest.fixture
 def server():
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{made.server_port}/v1"
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with answered(Handler) as address:
+        yield address
 
 
 TOOLS = """
@@ -175,25 +167,20 @@ def test_a_server_is_asked_for_the_model_with_the_key_and_gets_tools_as_the_mode
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_what_happens_is_shown_before_the_model_answers(server, tools, options):
-    read, answered = threading.Event(), []
+    read, waited = threading.Event(), []
 
     class Waiting(Handler):
-        def do_POST(self) -> None:
-            answered.append(read.wait(60))
-            super().do_POST()
+        def reply(self) -> None:
+            waited.append(read.wait(60))
+            super().reply()
 
-    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Waiting)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    words = [*COMMAND, "run", "Hi", "--model-url", f"http://127.0.0.1:{made.server_port}/v1", "--tools", str(tools)]
-    with subprocess.Popen([*words, *options], stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline()
-        read.set()
-        process.stdout.read()
-    made.shutdown()
-    thread.join()
-    made.server_close()
-    assert answered == [True]
+    with answered(Waiting) as address:
+        words = [*COMMAND, "run", "Hi", "--model-url", address, "--tools", str(tools), *options]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline()
+            read.set()
+            process.stdout.read()
+    assert waited == [True]
 
 
 def test_what_is_no_text_is_asked_and_shown_all_the_same(server, tools):

@@ -1,6 +1,7 @@
 """Servers on this machine for tests: an upstream that says what its script says, and whatever application is served.
 
-Each runs in a thread of its own with uvicorn, on a free port of the loopback interface, and stops with its context.
+Each runs in a thread of its own, mostly with uvicorn, on a free port of the loopback interface, and stops with its
+context.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import uvicorn
@@ -51,6 +53,31 @@ def served(app: Any) -> Iterator[str]:
             server.should_exit = True
             thread.join(20)
             assert not thread.is_alive()
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """Answers requests by a method `reply` of the class that is made of it, and prints none."""
+
+    reply: Callable[..., None]
+
+    def do_POST(self) -> None:
+        self.reply()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def answered(handler: type[Quiet]) -> Iterator[str]:
+    """Serve what a handler answers, and yield the address of its API."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @contextmanager
