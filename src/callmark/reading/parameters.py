@@ -112,7 +112,7 @@ class ParametersReader(BodyReader):
         self._halves: list[Fault] = []  # halves of characters in what is held: faults where it is no JSON
         self._is_string = False  # the value comes out as a string
         self._json: Embedded | None = None  # the value comes out as JSON
-        self._extra = False  # a brace too many stands behind it
+        self._extra = False  # a bracket too many stands behind it
         self.supplied = False  # whether brackets were supplied at the end of arguments that are one JSON object
         self._base = 0  # position of the buffer that is read
         self._trimmed = False  # whether the value began with a line break of the markup, so that it ends with one too
@@ -524,7 +524,7 @@ class ParametersReader(BodyReader):
         if read < end:
             self.sound = read
             at = len(piece) + read - end  # below 0 where it is in what was held, which has no bracket
-            if at >= 0 and piece[at] == "}" and self._whole and not self._extra:
+            if at >= 0 and piece[at] in "}]" and self._whole and not self._extra:
                 self._extra = True
                 self._repair("extra-closer", read, read + 1)
                 return self._take_json(piece[at + 1 :], stop)
