@@ -14,6 +14,7 @@ from callmark.dialects.idioms import (
     ESCAPED_NAME,
     ESCAPED_TOOL,
     FEW,
+    FURTHER,
     IN_ANY_WORDS,
     MEANT_IN_ANY_WORDS,
     META,
@@ -42,9 +43,6 @@ _WRAPPED_FIRST = (  # as an API for native calls has them; behind `parameters` a
     r"(?=\{{ws}(?:" + META + r"){1,3}+\"function\"{few}:{few}\{{ws}\"name\"{few}:{few}"
     + ESCAPED_TOOL + r"{few},{few}\"arguments\"{few}:)"
 ).replace("{few}", FEW)  # fmt: skip
-_FURTHER = (  # another call in the same wrapper, and not what should have stood in the first
-    r"(?P<more>{ws}[,;，、；]?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
-)
 
 _BY_NAME = r"\{{ws}(?=" + TOOL + r"{ws}:{ws}\{)"
 _NATIVE = (  # what an API for native calls would answer
@@ -79,7 +77,7 @@ HERMES = Dialect(
                 f"<tool_call{ATTRIBUTES}{{ws}}{_NAMED_CALL}",
             ),
             tail=r"{ws}</tool_call>",
-            loose_tail=r"(?={ws}<tool_call>)|" + _FURTHER,
+            loose_tail=r"(?={ws}<tool_call>)|" + FURTHER,
         ),
     ),
     variants=(
@@ -216,13 +214,13 @@ WRAPPED = Dialect(
             head=r"<longcat_tool_call>{ws}(?=\{)",
             body="envelope",
             tail=r"{ws}</longcat_tool_call>",
-            loose_tail=_FURTHER,
+            loose_tail=FURTHER,
         ),
         Form(
             head=r"<dots_function_call>{ws}(?=\{)",
             body="envelope",
             tail=r"{ws}</dots_function_call>",
-            loose_tail=_FURTHER,
+            loose_tail=FURTHER,
         ),
         Form(
             head=r"(?:<\|message_model\|>[\w.:/\-]{0,128}+)?<\|content_invoke_tool_json\|>{ws}(?=\{)",
@@ -359,7 +357,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
         Form(
             head=rf"{fence}(?:tool_call|tool_code)[ \t]{{0,16}}+\r?\n{{ws}}(?=\{{)",
             loose_heads=(_calls_otherwise(fence) + r"(?=\{)",),
-            loose_tail=_FURTHER,
+            loose_tail=FURTHER,
             **one,
         ),
         Form(
@@ -371,7 +369,7 @@ def _fenced(fence: str) -> tuple[Form, ...]:
                 _json_otherwise(fence) + _FENCED_FIRST,
                 _json_otherwise(fence) + IN_ANY_WORDS,
             ),
-            loose_tail=_FURTHER,
+            loose_tail=FURTHER,
             **one,
         ),
         _fenced_list(fence, json),
