@@ -800,6 +800,21 @@ def test_parsed_tells_content_from_reasoning_and_collects_problems():
     assert repr(parsed) == "Parsed(1 calls, 18 characters of text, 3 problems)"
 
 
+@pytest.mark.skipif(not scanner.__file__.endswith(".py"), reason="a compiled parser cannot be copied")
+@pytest.mark.parametrize("reader", [Parser, SnapshotFeeder])
+@pytest.mark.parametrize("row", callmark.dialects(), ids=attrgetter("name"))
+def test_a_copy_in_the_middle_of_a_text_goes_on_by_itself(reader, row):
+    text = f"Hm. <think>x</think>{callmark.render_call('f', {'a': 'some words'}, row)}\nWell."
+    events = joined(parse(text, dialects=row).events)
+    for cut in range(1, len(text), 9):
+        original = reader(dialects=row)
+        before = list(original.feed(text[:cut]))
+        other = copy.copy(original)
+        for each in (other, original):
+            rest = each.feed(text if reader is SnapshotFeeder else text[cut:])
+            assert joined([*before, *rest, *each.finish()]) == events, cut
+
+
 def test_what_was_parsed_is_equal_where_the_events_are_and_does_not_change():
     parsed, other = parse("a [CALL: f(x=1)]"), parse("a [CALL: f(x=1)]")
     assert parsed.calls == other.calls  # what was looked at is no part of it

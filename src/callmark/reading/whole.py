@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
@@ -119,6 +120,10 @@ class SnapshotFeeder:
         self._finished = False
         self._reported: Counter[tuple[str, str]] = Counter()  # calls that were reported, by what they say
         self._again: Counter[tuple[str, str]] = Counter()  # those of them that may come again after a replacement
+
+    def __copy__(self) -> SnapshotFeeder:
+        """A copy shares no state, as with `Parser`."""
+        return deepcopy(self)
 
     def feed(self, snapshot: str) -> Sequence[Event]:
         """Read the text so far and return the events that are new. Raises UsageError after `finish`."""
