@@ -196,6 +196,8 @@ def test_a_loop_guard_with_absurd_limits_is_misuse():
     for options in ({"calls": 0}, {"rounds": 0}, {"repeats": 0}, *seconds):
         with pytest.raises(UsageError, match="expected limits of at least 1"):
             LoopGuard(**options)
+    for made in (Breaker(seconds=10**9), LoopGuard(seconds=10**9), Breaker(seconds=0.001), LoopGuard(seconds=0.001)):
+        assert made.seconds in (10**9, 0.001)
 
 
 @given(st.floats(0, 1e12), st.floats(0.001, 1e4), st.floats(0, 1))
@@ -224,7 +226,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.clock, self.heard = Clock(), []
+        self.clock, self.heard, self.told = Clock(), [], []
         self.breaker = Breaker(failures=2, seconds=10.0, clock=self.clock, listener=self.listen)
         self.state, self.failed, self.opened, self.probe = "closed", 0, 0.0, None
         self.tickets: list[tuple[BreakerTicket, int]] = []
@@ -235,6 +237,8 @@ class BreakerMachine(RuleBasedStateMachine):
         raise RuntimeError("a listener that raises")
 
     def become(self, state):
+        if state != self.state:
+            self.told.append((self.state, state))
         self.state, self.failed, self.probe, self.opened = state, 0, None, self.clock.now
         self.changes += 1
 
@@ -306,7 +310,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @invariant()
     def states_agree(self):
         assert self.breaker.state == self.now()
-        assert all(old != new for old, new in self.heard)
+        assert self.heard == self.told
 
 
 TestBreaker = BreakerMachine.TestCase
@@ -388,6 +392,43 @@ def test_a_ticket_counts_once():
     assert breaker.state == "closed"
 
 
+def test_a_ticket_that_was_settled_lets_nobody_in_again():
+    breaker = Breaker(clock=lambda: 0.0)
+    ticket = breaker.admit()
+    breaker.succeeded(ticket)
+    answer = breaker.admit(ticket)
+    assert isinstance(answer, BreakerTicket)
+    assert answer is not ticket
+
+
+def test_only_failures_in_a_row_open_a_breaker():
+    breaker = Breaker(failures=2, clock=lambda: 0.0)
+    for settle in (breaker.failed, breaker.succeeded, breaker.failed, breaker.ignored):
+        settle(breaker.admit())
+        assert breaker.state == "closed"
+    breaker.failed(breaker.admit())
+    assert breaker.state == "open"
+
+
+def test_one_failed_probe_opens_a_breaker_of_many_failures():
+    clock = Clock()
+    breaker = Breaker(failures=3, seconds=10.0, clock=clock)
+    for _ in range(3):
+        breaker.failed(breaker.admit())
+    clock.now = 10.0
+    breaker.failed(breaker.admit())
+    assert breaker.state == "open"
+
+
+def test_a_ticket_of_the_parent_says_nothing_in_the_child_of_a_fork():
+    breaker = Breaker(failures=1, clock=lambda: 0.0)
+    ticket = breaker.admit()
+    breaker._begin()  # as in the child
+    breaker.failed(ticket)
+    assert breaker.state == "closed"
+    assert breaker.admit(ticket) is not ticket
+
+
 def test_a_held_breaker_stays_as_it_is():
     heard = []
     breaker = Breaker(failures=1, clock=lambda: 0.0, listener=lambda *change: heard.append(change))
@@ -403,6 +444,28 @@ def test_a_held_breaker_stays_as_it_is():
     for options in ({"failures": 0}, {"seconds": 0.0}):
         with pytest.raises(UsageError, match="at least 1 failure"):
             Breaker(**options)
+
+
+def test_failures_of_a_held_breaker_count_for_nothing_when_it_is_released():
+    breaker = Breaker(failures=2, clock=lambda: 0.0)
+    breaker.force("closed")
+    for _ in range(2):
+        breaker.failed(breaker.admit())
+    breaker.release()
+    breaker.failed(breaker.admit())
+    assert breaker.state == "closed"
+    breaker.failed(breaker.admit())
+    assert breaker.state == "open"
+
+
+def test_a_listener_hears_of_each_change():
+    clock, heard = Clock(), []
+    breaker = Breaker(failures=1, seconds=10.0, clock=clock, listener=lambda *change: heard.append(change))
+    breaker.failed(breaker.admit())
+    clock.now = 10.0
+    probe = breaker.admit()
+    breaker.succeeded(probe)
+    assert heard == [("closed", "open"), ("open", "half-open"), ("half-open", "closed")]
 
 
 # The bulkhead.
@@ -465,6 +528,22 @@ def test_one_who_waits_and_raises_takes_nobodys_place():
     assert second.inside
     bulkhead.leave(second)
     assert bulkhead.running("write") == 0
+
+
+def test_by_default_guards_allow_what_they_say():
+    guard, breaker, bulkhead = LoopGuard(), Breaker(), Bulkhead()
+    assert (guard.calls, guard.seconds, guard.rounds, guard.turn_calls, guard.repeats) == (5, 30.0, 8, 16, 3)
+    assert (breaker.failures, breaker.seconds) == (5, 30.0)
+    places = [bulkhead.enter(mode) for mode in ("read", "write") for _ in range(50)]
+    assert (bulkhead.running("read"), bulkhead.running("write")) == (4, 1)
+    assert bulkhead.waiting("read") + bulkhead.waiting("write") == 64
+    assert sum(isinstance(place, Failure) for place in places) == 100 - 4 - 1 - 64
+
+
+def test_in_a_bulkhead_nobody_has_to_wait():
+    bulkhead = Bulkhead(waiting=0)
+    assert bulkhead.enter("write").inside
+    assert isinstance(bulkhead.enter("write"), Failure)
 
 
 def test_a_bulkhead_without_room_is_misuse():
