@@ -55,6 +55,7 @@ from callmark import (
     tool,
 )
 from callmark.running import bodies, signals, workers
+from callmark.running.jobs import TOO_LATE
 from callmark.running.ledger import call_key
 from callmark.running.models import OpenAIModel
 from callmark.running.observing import read_audit_log
@@ -709,6 +710,25 @@ def test_where_no_thread_starts_nothing_runs(monkeypatch):
         patch.setattr(threading.Thread, "start", cannot)
         assert executor.run_sync([call("give")])[0].outcome == "saturated"
     assert executor.run_sync([call("give")])[0].data == 7
+
+
+def test_a_thread_that_begins_too_late_runs_nothing_and_its_tool_did_not_fail(monkeypatch):
+    threads: list[threading.Thread] = []
+    ran: list[str] = []
+    made = body("note", lambda arguments, context: ran.append("note"), mode="write", approval=False)
+    executor = Executor(Registry([made]), timeout_seconds=0.05, breaker=lambda: Breaker(failures=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda thread: threads.append(thread))
+        (late,) = executor.run_sync([call("note")], message="1")
+    assert late.error == TOO_LATE
+    assert executor.breaker("note").state == "closed"
+    assert executor.abandoned == 1
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: not executor.abandoned)
+    assert not ran
+    assert executor.run_sync([call("note")], message="1")[0].ok
+    assert ran == ["note"]
 
 
 def test_a_tools_own_timeout_and_the_deadline_of_a_request_both_count(release):

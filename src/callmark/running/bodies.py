@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from callmark.running.bulkhead import Bulkhead
-from callmark.running.jobs import CANCELLED, STOPPED, Approval, Approver, Content, Job, content_of, told
+from callmark.running.jobs import CANCELLED, STOPPED, TOO_LATE, Approval, Approver, Content, Job, content_of, told
 from callmark.running.ledger import SESSION_DIGITS
 from callmark.running.signals import Bell, Cancel, Handed, attempt_here, unless
 from callmark.running.workers import Delivery, Workers, off_loop
@@ -159,6 +159,8 @@ class Bodies:
             return content
         if cancelled:
             return Content(failure=STOPPED if job.began else CANCELLED)
+        if not job.began:  # its thread was late: that says nothing of the tool, and nothing happened
+            return Content(failure=TOO_LATE)
         hint = "try something smaller" if tool.mode == "read" else "it may still happen; find out before you try again"
         message = f"the tool did not answer within {seconds:g} seconds"
         return Content(failure=Failure(kind="timeout", message=message, hint=hint), broke=True)
