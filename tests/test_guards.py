@@ -171,6 +171,17 @@ def test_a_polling_tool_may_ask_again_and_again():
     assert [admitted(guard.admit([Attempt("ask", "read")])) for _ in range(4)] == [[True]] * 3 + [[False]]
 
 
+@pytest.mark.parametrize(("period", "seen"), [(1, True), (2, True), (4, True), (5, False)])
+def test_cycles_of_up_to_four_calls_are_seen_and_forgotten_with_the_turn(period, seen):
+    guard = LoopGuard(calls=100, rounds=100, turn_calls=100, repeats=2, clock=Clock())
+    for key in "abcde"[:period] * 2:
+        (ticket,) = guard.admit([Attempt(key)])
+        guard.settle(ticket, "the same")
+    assert admitted(guard.admit([Attempt("a")])) == [not seen]
+    guard.new_turn()
+    assert admitted(guard.admit([Attempt("a")])) == [True]
+
+
 def test_repetition_within_one_message_is_seen():
     guard = LoopGuard(clock=lambda: 0.0)
     assert admitted(guard.admit([Attempt("a", "read")] * 4)) == [True, True, True, False]
