@@ -551,6 +551,17 @@ def test_by_default_guards_allow_what_they_say():
     assert sum(isinstance(place, Failure) for place in places) == 100 - 4 - 1 - 64
 
 
+def test_who_waits_is_woken_and_a_place_of_the_parent_is_none_in_the_child_of_a_fork():
+    bulkhead, woken = Bulkhead(), []
+    first, second = bulkhead.enter("write"), bulkhead.enter("write", lambda: woken.append("second"))
+    bulkhead.leave(first)
+    assert woken == ["second"]
+    bulkhead._begin()  # as in the child
+    bulkhead.enter("write")
+    bulkhead.leave(second)
+    assert bulkhead.running("write") == 1
+
+
 def test_in_a_bulkhead_nobody_has_to_wait():
     bulkhead = Bulkhead(waiting=0)
     assert bulkhead.enter("write").inside
