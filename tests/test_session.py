@@ -1016,7 +1016,7 @@ def test_what_is_called_all_the_same_where_nothing_may_be_called_does_not_run(na
 
 
 def test_misuse_of_a_session_raises():
-    with pytest.raises(UsageError, match="0 or more retries"):
+    with pytest.raises(UsageError, match="Settings, retries: expected at least 0, found -1"):
         Settings(retries=-1)
     with pytest.raises(UsageError, match=r"Settings.reading: expected options .* found nonce"):
         Settings(reading={"nonce": "7f3a"})

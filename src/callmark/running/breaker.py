@@ -11,7 +11,7 @@ from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.running.loop_guard import LONGEST_SECONDS, seconds_left
 from callmark.tools.foreign import attempt
-from callmark.tools.misuse import require, require_plain
+from callmark.tools.misuse import require, require_plain, require_seconds, require_whole
 from callmark.tools.results import Failure
 
 State = Literal["closed", "open", "half-open"]
@@ -53,15 +53,11 @@ class Breaker(Forking):
         clock: Callable[[], float] = time.monotonic,
         listener: Callable[[State, State], Any] | None = None,
     ) -> None:
-        require("Breaker", int, "a whole number", failures=failures)
-        require("Breaker", (int, float), "a number of seconds", seconds=seconds)
+        require_whole("Breaker", 1, failures=failures)
+        require_seconds("Breaker", LONGEST_SECONDS, seconds=seconds)
         require("Breaker", Callable, "a function", clock=clock)
         require("Breaker", (Callable, NoneType), "a function", listener=listener)
         require_plain("Breaker", listener=listener)
-        if failures < 1 or not 0 < seconds <= LONGEST_SECONDS:
-            raise UsageError(
-                f"Breaker: expected at least 1 failure, more than 0 seconds and at most {LONGEST_SECONDS:,}"
-            )
         self.failures = failures
         self.seconds = seconds
         self._clock = clock

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from callmark.errors import UsageError
 from callmark.running.forks import Forking
 from callmark.tools.foreign import attempt
-from callmark.tools.misuse import require
+from callmark.tools.misuse import require_whole
 from callmark.tools.results import Failure
 from callmark.tools.tool import Mode
 
@@ -42,9 +41,8 @@ class Bulkhead(Forking):
     """
 
     def __init__(self, *, reads: int = 4, writes: int = 1, waiting: int = 64) -> None:
-        require("Bulkhead", int, "a whole number", reads=reads, writes=writes, waiting=waiting)
-        if min(reads, writes) < 1 or waiting < 0:
-            raise UsageError("Bulkhead: expected at least 1 read and 1 write at once, and 0 or more that wait")
+        require_whole("Bulkhead", 1, reads=reads, writes=writes)
+        require_whole("Bulkhead", 0, waiting=waiting)
         self._limits: dict[Mode, int] = {"read": reads, "write": writes}
         self._waiting_limit = waiting
         super().__init__()

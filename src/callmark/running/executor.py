@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from math import inf
 from types import NoneType
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ from callmark.running.signals import Bell, Cancel, Handed
 from callmark.running.workers import complete, side_by_side
 from callmark.tools.context import Invocation, in_review, reviewing
 from callmark.tools.foreign import Outcome
-from callmark.tools.misuse import require, require_plain
+from callmark.tools.misuse import require, require_plain, require_seconds, require_whole
 from callmark.tools.registry import Asked, Registry
 from callmark.tools.results import Failure, Result
 from callmark.tools.tool import Tool
@@ -111,8 +112,9 @@ class Executor:
     ) -> None:
         require("Executor", Registry, "a Registry", registry=registry)
         require("Executor", (Callable, NoneType), "a function", approve=approve, announce=announce)
-        require("Executor", (int, float), "a number of seconds", timeout_seconds=timeout_seconds)
-        require("Executor", int, "a whole number", result_limit=result_limit, abandoned_limit=abandoned_limit)
+        require_seconds("Executor", inf, timeout_seconds=timeout_seconds)
+        require_whole("Executor", SMALLEST_LIMIT, result_limit=result_limit)
+        require_whole("Executor", 1, abandoned_limit=abandoned_limit)
         require("Executor", bool, "True or False", error_text=error_text, review=review, contents=contents)
         require("Executor", (Ledger, NoneType), "a Ledger", ledger=ledger)
         require("Executor", Callable, "a function", breaker=breaker, clock=clock)
@@ -122,11 +124,6 @@ class Executor:
             require("Executor", Callable, "functions", observers=observer)
             require_plain("Executor", observers=observer)
         require_plain("Executor", announce=announce)
-        if not timeout_seconds > 0 or result_limit < SMALLEST_LIMIT or abandoned_limit < 1:
-            raise UsageError(
-                "Executor: expected a timeout of more than 0 seconds, a result limit of at least "
-                f"{SMALLEST_LIMIT} characters and an abandoned limit of at least 1"
-            )
         self.registry = registry
         self.ledger = Ledger() if ledger is None else ledger
         self._review = review

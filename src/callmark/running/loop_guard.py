@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from math import ceil, ulp
 from typing import Final, Literal, NamedTuple
 
-from callmark.errors import UsageError
 from callmark.running.forks import Forking
-from callmark.tools.misuse import require
+from callmark.tools.misuse import require, require_seconds, require_whole
 from callmark.tools.results import Failure
 
 LONGEST_SECONDS: Final = 10**9  # some thirty years; in much longer times there are no milliseconds to wait for
@@ -74,15 +73,9 @@ class LoopGuard(Forking):
         repeats: int = 3,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        limits = {"calls": calls, "rounds": rounds, "turn_calls": turn_calls, "repeats": repeats}
-        require("LoopGuard", int, "a whole number", **limits)
-        require("LoopGuard", (int, float), "a number of seconds", seconds=seconds)
+        require_whole("LoopGuard", 1, calls=calls, rounds=rounds, turn_calls=turn_calls, repeats=repeats)
+        require_seconds("LoopGuard", LONGEST_SECONDS, seconds=seconds)
         require("LoopGuard", Callable, "a function", clock=clock)
-        if min(limits.values()) < 1 or not 0 < seconds <= LONGEST_SECONDS:
-            raise UsageError(
-                "LoopGuard: expected limits of at least 1 and a window of more than 0 and at most "
-                f"{LONGEST_SECONDS:,} seconds"
-            )
         self.calls = calls
         self.seconds = seconds
         self.rounds = rounds

@@ -20,7 +20,7 @@ from callmark.running.server_events import EventDecoder, EventLimitError
 from callmark.running.signals import Bell, Cancel, attempt_here, leavable_task, leave_behind, unless
 from callmark.running.workers import off_loop
 from callmark.tools.foreign import Outcome, attempt, is_async
-from callmark.tools.misuse import require
+from callmark.tools.misuse import require, require_seconds
 from callmark.tools.shapes import Host
 
 Chunk = str | Mapping[str, Any]  # text, or a decoded event of a native stream
@@ -194,10 +194,7 @@ class OpenAIModel:
         **options: Any,
     ) -> None:
         require("OpenAIModel", str, "a text", url=url, model=model, key=key)
-        require("OpenAIModel", (int, float), "a number of seconds", timeout_seconds=timeout_seconds)
-        if not 0 < timeout_seconds <= LONGEST_SECONDS:
-            expected = f"more than 0 and at most {LONGEST_SECONDS:,} seconds"
-            raise UsageError(f"OpenAIModel, timeout_seconds: expected {expected}, found {timeout_seconds}")
+        require_seconds("OpenAIModel", LONGEST_SECONDS, timeout_seconds=timeout_seconds)
         parts = attempt(urlsplit, url).value or urlsplit("")
         if parts.username or parts.password:  # said without the URL, which holds them
             raise UsageError("OpenAIModel: expected a URL without a name and a password; hand a key over as `key`")

@@ -9,6 +9,7 @@ import msgspec
 from callmark.dialects import Dialect, dialects, selected, unregistered
 from callmark.errors import UsageError, refusal
 from callmark.languages import Language
+from callmark.tools.misuse import require_whole
 from callmark.writing.messages import Place
 
 _GIVEN: Final = {
@@ -64,8 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             except msgspec.ValidationError as error:
                 told = refusal(error, field.type)
                 raise UsageError(f"Settings, {field.name}: {told[0].lower()}{told[1:]}") from None
-        if self.retries < 0 or self.continuations < 0:
-            raise UsageError("Settings: expected 0 or more retries and continuations")
+        require_whole("Settings", 0, retries=self.retries, continuations=self.continuations)
         for options, given in _GIVEN.items():
             twice = [name for name in given if name in getattr(self, options)]
             if twice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from callmark.errors import UsageError
@@ -20,6 +21,33 @@ def require(where: str, kind: Any, expected: str, **given: Any) -> None:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             found = repr(value) if isinstance(value, int | float) else type(value).__name__
             raise UsageError(f"{where}, {name}: expected {expected}, found {found}")
+
+
+def require_whole(where: str, least: int, **given: Any) -> None:
+    """Raise UsageError unless each of `given` is a whole number that is not too small.
+
+    >>> require_whole("LoopGuard", 1, calls=5, rounds=0)
+    Traceback (most recent call last):
+    callmark.errors.UsageError: LoopGuard, rounds: expected at least 1, found 0
+    """
+    require(where, int, "a whole number", **given)
+    for name, value in given.items():
+        if value < least:
+            raise UsageError(f"{where}, {name}: expected at least {least}, found {value}")
+
+
+def require_seconds(where: str, longest: float, **given: Any) -> None:
+    """Raise UsageError unless each of `given` is a time to wait for.
+
+    >>> require_seconds("LoopGuard", 10**9, seconds=-1)
+    Traceback (most recent call last):
+    callmark.errors.UsageError: LoopGuard, seconds: expected more than 0 and at most 1,000,000,000, found -1
+    """
+    require(where, (int, float), "a number of seconds", **given)
+    bound = "" if longest == inf else f" and at most {longest:,}"
+    for name, value in given.items():
+        if not 0 < value <= longest:
+            raise UsageError(f"{where}, {name}: expected more than 0{bound}, found {value}")
 
 
 def require_plain(where: str, **given: Any) -> None:
