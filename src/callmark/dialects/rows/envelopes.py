@@ -62,6 +62,8 @@ def _by_name(opener: str, closer: str, **more: Any) -> Form:
 
 
 _IN_ANY_NAME = MEANT_IN_ANY_WORDS.replace(ESCAPED_NAME, r"(?:[^\"\\\r\n]|\\(?=_)){1,128}+")
+_TAGS = r"(?:tools?|functions?|(?:tool-|function[\-_])calls|response|xml|(?i:json))"  # of templates that are not theirs
+_IN_TAGS = r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}\"arguments\"{ws}:{ws}\{)"
 _LIST_IN_TAGS = (r"<tool_call>{ws}\[{ws}(?=\{)", r"{ws}\](?:{ws}</tool_call>)?")  # of `listed`, and `hermes` alone
 HERMES = Dialect(
     name="hermes",
@@ -86,13 +88,14 @@ HERMES = Dialect(
             for head in (_IN_ANY_NAME, _WRAPPED_FIRST)
         ),
         Form(
-            head=(
-                r"<(?:tools?|response|xml|(?i:json))>{ws}"
-                r"(?=\{{ws}\"name\"{ws}:{ws}\"[^\"\\\r\n]{1,128}+\"{ws},{ws}\"arguments\"{ws}:{ws}\{)"
-            ),
+            head=f"<{_TAGS}>{{ws}}{_IN_TAGS}",
             body="envelope",
-            tail=r"{ws}</(?:tools?|response|xml|(?i:json))>",
+            tail=f"{{ws}}</{_TAGS}>",
+            loose_tail=FURTHER,
             repairs=("opener-spelling",),
+        ),
+        list_of(
+            rf"<{_TAGS}>{{ws}}\[{{ws}}{_IN_TAGS}", rf"{{ws}}\](?:{{ws}}</{_TAGS}>)?", repairs=("opener-spelling",)
         ),
         Form(
             head=named_otherwise("(?:tool|function)_call", "(?:name|function|tool)") + r"{ws}(?=\{)",
