@@ -312,6 +312,7 @@ FUNCTIONARY = Dialect(
 
 _COLON = r"(?:[ ]?[0-9]{1,3}+)?[ \t]{0,4}+[:：]"  # steps may be numbered
 _NEXT = r"(?:(?:[ \t]{0,16}+\r?\n){1,2}+[ \t]{0,16}+|[ \t]{1,16}+)"  # to the next part of a step
+_MARK = r"(?:[`\"'\[\]]|\*\*)?"  # around a name: prompts list the tools in brackets
 _STEP: dict[str, Any] = {"line_start": True, "indent": INDENT, "explicit": False}
 _ACTION = r"Action:[ \t]{0,16}+{name}[ \t]{0,16}+\r?\n[ \t]{0,16}+Action Input:{ws}"
 _WORDS = (
@@ -320,7 +321,7 @@ _WORDS = (
     ("*", r"\*\*", "(?i:action)", rf"(?:{_COLON}\*\*|\*\*{_COLON})"),
 )
 _OTHER_STEPS = {
-    begins: rf"{stars}{word}{colon}[ \t]{{0,16}}+(?:\r?\n)?+`?{{name}}(?:\(\))?`?{_NEXT}"
+    begins: rf"{stars}{word}{colon}[ \t]{{0,16}}+(?:\r?\n)?+{_MARK}{{name}}(?:\(\))?{_MARK}{_NEXT}"
     rf"{stars}(?i:action(?:[ ][0-9]{{1,3}}+)? input){colon}{{ws}}"
     for begins, stars, word, colon in _WORDS
 }
