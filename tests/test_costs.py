@@ -43,6 +43,7 @@ def opcodes(read):
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 counts none else in the first turn of a process
     sys.settrace(trace)
     try:
         read()
