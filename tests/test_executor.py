@@ -1676,6 +1676,35 @@ def test_where_the_ledger_fails_at_every_call_each_is_given_back():
     assert [broken.claim(call_key("", "m", each.index, "a", {}), "a").state for each in calls] == ["mine"] * 3
 
 
+def test_what_was_given_back_is_not_given_back_again_when_its_message_ends():
+    """Another attempt has it by then, and a third one would run it beside that."""
+    ledger = Ledger()
+    place = {"session": "s", "message": "m"}
+
+    async def run() -> None:
+        began, ended = asyncio.Queue(), {"act": asyncio.Event(), "hold": asyncio.Event()}
+
+        async def waits(name, arguments, context):
+            began.put_nowait(name)
+            await ended[name].wait()
+
+        writes = {"mode": "write", "approval": False, "runs_in": "loop"}
+        registry = Registry([body(name, partial(waits, name), **writes) for name in ended])
+        refuses, runs = Executor(registry, ledger=ledger), Executor(registry, ledger=ledger)
+        refuses.breaker("act").force("open")
+        first = asyncio.create_task(refuses.run([call("act"), call("hold", 1)], **place))
+        assert await began.get() == "hold"
+        second = asyncio.create_task(runs.run([call("act")], **place))
+        assert await began.get() == "act"
+        ended["hold"].set()
+        assert [result.outcome for result in await first] == ["breaker-open", "ok"]
+        assert ledger.claim(call_key("s", "m", 0, "act", {}), "act").state == "running"
+        ended["act"].set()
+        assert (await second)[0].ok
+
+    asyncio.run(run())
+
+
 def test_what_a_message_may_call_is_settled_before_it_runs():
     registry = Registry()
 
