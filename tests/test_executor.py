@@ -2353,6 +2353,31 @@ def test_a_dialog_that_cancels_its_own_answer_is_a_no_and_not_the_end_of_the_tur
         ]
 
 
+@pytest.mark.parametrize("when", ["before", "while its message is made", "its time is over"])
+def test_nobody_is_asked_about_a_call_that_will_not_run(when):
+    asked: list[str] = []
+    cancel = Cancel()
+
+    def message(arguments):
+        if when == "while its message is made":
+            cancel.set()
+        return "saving"
+
+    async def approve(approval):
+        asked.append(approval.message)
+        return True
+
+    save = body("save", lambda *_: 1, mode="write", format_message=message)
+    context = Invocation(cancel=cancel, deadline=0.0 if when == "its time is over" else None)
+    if when == "before":
+        cancel.set()
+    results = Executor(Registry([save]), approve=approve).run_sync([call("save"), call("save", 1)], context)
+    assert {result.outcome for result in results} == {"timeout" if context.deadline == 0.0 else "cancelled"}
+    assert asked == []
+    unasked = Executor(Registry([save])).run_sync([call("save")], context)  # whatever the answer would have been
+    assert unasked[0].outcome == results[0].outcome
+
+
 @pytest.mark.parametrize("made", ["hangs", "raises", "no thread"])
 def test_a_message_that_a_tool_does_not_make_is_none(made, release, monkeypatch):
     monkeypatch.setattr("callmark.running.bodies.MESSAGE_SECONDS", 0.05)

@@ -90,7 +90,9 @@ class Gates:
         if self._announce is not None or (asks and self._approve is not None):
             saying = self._bodies.message(found, job.arguments)
             message = await unless(cancel_of(context), saying, context.remaining_seconds()) or ""
-        refused = await self._consent(found, job.arguments, message, context) if asks else None
+        refused = stopped(context)  # nobody is asked about what will not run any more
+        if refused is None and asks:
+            refused = await self._consent(found, job.arguments, message, context)
         if refused is not None:
             return refused
         breaker = self.breaker(found.qualified_name)
