@@ -1199,6 +1199,26 @@ def test_a_full_bulkhead_refuses_and_a_deadline_ends_the_wait(release):
     assert late.error.message == "there was no time left to begin the call"
 
 
+def test_a_call_that_is_cancelled_while_it_waits_for_a_place_waits_no_longer(release):
+    tools = [body("hang", sleeps, timeout_seconds=2.0), returning(7)]
+    executor = Executor(Registry(tools), bulkhead=Bulkhead(reads=1))
+    cancel = Cancel()
+
+    async def run() -> Result:
+        first = asyncio.create_task(executor.run([call("hang")]))
+        second = asyncio.create_task(executor.run([call("give")], Invocation(cancel=cancel)))
+        while not executor.waiting:
+            await asyncio.sleep(0)
+        cancel.set()
+        (result,) = await second
+        assert (first.done(), executor.running, executor.waiting) == (False, 1, 0)
+        RELEASE.set()
+        await first
+        return result
+
+    assert asyncio.run(run()).error.message == "the call was cancelled before it began"
+
+
 def test_the_breaker_of_a_tool_opens_and_half_open_lets_one_body_run():
     clock = [0.0]
     ran: list[int] = []
@@ -2037,6 +2057,16 @@ def nested(inner, mode="write", timeout_seconds=5.0):
     return executor.run_sync([call("outer")])[0], executor
 
 
+def test_what_a_tool_calls_takes_a_place_where_one_is_free_and_gives_it_back():
+    bulkhead = Bulkhead(reads=2)
+    seen: list[int] = []
+    inner = body("inner", lambda *_: seen.append(bulkhead.running("read")))
+    outer = body("outer", lambda *_: executor.run_sync([call("inner")])[0].outcome)
+    executor = Executor(Registry([outer, inner]), bulkhead=bulkhead)
+    assert executor.run_sync([call("outer")])[0].data == "ok"
+    assert (seen, executor.running) == ([2], 0)
+
+
 @pytest.mark.parametrize("mode", ["read", "write"])
 def test_a_tool_may_call_tools_and_does_not_wait_for_the_place_that_it_holds(mode):
     result, _ = nested(lambda *_: "in", mode)
@@ -2065,6 +2095,24 @@ def test_a_thread_that_is_handed_its_context_belongs_to_its_tool_in_other_execut
 
     made = body("outer", outer, mode="write", approval=False, timeout_seconds=2.0)
     assert Executor(Registry([made]), bulkhead=bulkhead).run_sync([call("outer")])[0].data == "ok"
+
+
+def test_a_thread_is_of_its_tool_only_where_it_is_handed_the_context():
+    deadlines: list[float | None] = []
+    inner = body("inner", lambda arguments, context: deadlines.append(context.deadline))
+
+    async def twice(context):
+        for each in (context, None):
+            await executor.run([call("inner")], each)
+
+    def outer(arguments, context):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, twice(context)).result()
+
+    tools = [body("outer", outer, timeout_seconds=5.0), inner]
+    executor = Executor(Registry(tools), timeout_seconds=9.0, clock=lambda: 0.0)
+    assert executor.run_sync([call("outer")])[0].ok
+    assert deadlines == [5.0, 9.0]
 
 
 def test_tools_that_call_tools_never_wait_for_each_other_in_a_circle():
@@ -2453,6 +2501,26 @@ def test_who_says_whether_it_is_offered_holds_no_cancel_up_and_cancels_nothing(r
     began = time.monotonic()
     cancel.set()
     assert time.monotonic() - began < 5
+
+
+def test_a_signal_of_the_hosts_own_keeps_nothing_of_a_call():
+    """It may be there for as long as the program."""
+    cancel = Cancel()
+    context = Invocation(cancel=cancel)
+
+    async def outer(arguments, own):
+        await executor.run([call("inner")], context)
+
+    tools = [body("outer", outer), returning(1, "inner", should_register=lambda context: True)]
+    executor = Executor(Registry(tools))
+
+    async def run() -> None:
+        await executor.offered(context)
+        runs = (executor.run([call("outer")], context, session="s", message="m") for _ in range(2))
+        assert [result.replayed for (result,) in await asyncio.gather(*runs)] == [False, True]
+
+    asyncio.run(run())
+    assert cancel._listeners == {}
 
 
 def test_a_listener_that_raises_keeps_cancel_from_nobody():

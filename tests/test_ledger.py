@@ -17,6 +17,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -355,6 +356,24 @@ def test_who_is_cancelled_while_it_waits_for_the_file_has_done_nothing(path):
     freed.start()
     assert ledger.start("k") is True  # who is no coroutine waits too
     freed.join()
+    other.close()
+    ledger.close()
+
+
+@pytest.mark.parametrize("way", ["soon", "at_once"])
+def test_who_did_a_step_in_haste_is_patient_again(path, way, monkeypatch):
+    monkeypatch.setattr(callmark.running.ledger, "_AT_ONCE_SECONDS", 0.0)
+    ledger, other = SqliteLedger(path), sqlite3.connect(path, isolation_level=None)
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: other.execute("ROLLBACK"))
+    monkeypatch.setattr(callmark.running.ledger, "time", clock)
+
+    async def run():
+        claimed = getattr(ledger, way)(ledger.claim, "k", "f")
+        assert (await claimed if way == "soon" else claimed) == MINE
+        other.execute("BEGIN IMMEDIATE")
+        assert ledger.start("k") is True  # it waited, and the file was set free
+
+    asyncio.run(run())
     other.close()
     ledger.close()
 
@@ -733,6 +752,7 @@ def test_what_a_process_shows_ends_with_it_and_not_with_its_child(path):
         os.close(of_parent)
         assert not lives(str(path), token)
         assert ledger.claim("k", "f") == MINE
+        assert lives(str(path), ledger._token)  # the child has a sign of its own, so nobody takes its call over
 
 
 def test_another_process_is_waited_for_however_long_it_takes(path, monkeypatch):
