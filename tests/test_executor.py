@@ -1257,7 +1257,9 @@ def test_a_tool_that_says_no_is_not_broken():
 
 def test_the_loop_guard_answers_in_order_and_learns_results():
     guard = LoopGuard(calls=99, turn_calls=99, rounds=99, repeats=2, clock=lambda: 0.0)
-    executor = Executor(Registry([returning(7), returning(8, "poll", polling=True)]))
+    numbers = itertools.count()
+    news = body("count", lambda *_: next(numbers))
+    executor = Executor(Registry([returning(7), returning(8, "poll", polling=True), news]))
     outcomes = [executor.run_sync([call("give"), call("poll", 1)], guard=guard) for _ in range(3)]
     assert [[result.outcome for result in pair] for pair in outcomes] == [
         ["ok", "ok"],
@@ -1266,6 +1268,8 @@ def test_the_loop_guard_answers_in_order_and_learns_results():
     ]
     unknown = [executor.run_sync([call("gve")], guard=guard)[0].outcome for _ in range(3)]
     assert unknown == ["unknown-tool", "unknown-tool", "loop-guard"]
+    counted = [executor.run_sync([call("count")], guard=guard)[0].data for _ in range(4)]
+    assert counted == [0, 1, 2, 3]  # what comes to something else each time is no loop
 
 
 def test_what_changes_nothing_about_a_call_makes_no_new_one_for_the_loop_guard():
