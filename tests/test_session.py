@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -379,8 +379,9 @@ def test_a_call_that_is_wanted_is_asked_for(choice, words):
     ]  # fmt: skip
 
 
-def test_another_call_than_the_wanted_one_is_not_enough():
-    other = Tool(name="other", function=lambda *_: 1, mode="read")
+@pytest.mark.parametrize("stealth", [False, True])
+def test_another_call_than_the_wanted_one_is_not_enough(stealth):
+    other = Tool(name="other", function=lambda *_: 1, mode="read", stealth=stealth)
     model = Script("[CALL: other()]", "No.", CALL, "3.")
     events = play(Session(Registry([add, other]), settings=Settings(tool_choice="add")), model)
     assert "retry" in steps(events)
@@ -1128,6 +1129,16 @@ def test_cancel_between_two_chunks_ends_the_message():
     assert asyncio.run(run()) == ["x"] * 3
 
 
+def test_a_message_that_is_cancelled_inside_a_call_is_not_gone_on_with():
+    cancel = Cancel()
+
+    async def model(request: Request) -> Any:
+        yield "[CALL: add(a"
+        cancel.set()
+
+    assert steps(play(Session(Registry([add])), model, cancel=cancel)) == ["generation", "cancelled"]
+
+
 def test_cancel_while_tools_run_ends_the_turn():
     cancel = Cancel()
     stop = Tool(name="stop", function=lambda *_: cancel.set(), mode="read")
@@ -1274,6 +1285,31 @@ def test_of_two_who_wait_for_a_turn_that_was_left_one_begins():
     assert sorted(isinstance(each, UsageError) for each in done) == [False, True]
 
 
+def test_a_turn_that_was_left_in_another_loop_and_ends_there_later_ends_no_other():
+    session = Session(Registry([add]))
+    turns: list[Any] = []
+
+    async def begin() -> None:
+        turns.append(session.run(Script(), "Go."))
+        await anext(turns[-1])
+
+    async def end() -> None:
+        await asyncio.sleep(0)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    with closing(asyncio.new_event_loop()) as first, closing(asyncio.new_event_loop()) as second:
+        first.run_until_complete(begin())
+        left = session._last
+        turns.clear()
+        second.run_until_complete(begin())
+        assert not left.over.is_set()
+        first.run_until_complete(end())
+        assert left.over.is_set()
+        with pytest.raises(UsageError, match="expected the last turn to be over"):
+            second.run_until_complete(begin())
+        second.run_until_complete(turns[0].aclose())
+
+
 def test_a_turn_that_somebody_may_go_on_with_is_not_over():
     session = Session(Registry([add]))
 
@@ -1378,11 +1414,14 @@ def test_who_cancelled_before_asks_a_model_nothing():
 
 
 def test_a_signal_of_the_hosts_own_keeps_nothing_of_a_turn():
+    answers = [CALL, "Hello"]
+
     async def model(request: Request) -> Any:
-        yield "Hello"
+        yield answers.pop(0)
 
     cancel = Cancel()
     play(Session(Registry([add])), model, cancel=cancel)
+    assert answers == []
     assert cancel._listeners == {}
     with pytest.raises(UsageError, match="cancel: expected a Cancel, found Event"):
         play(Session(Registry([add])), model, cancel=threading.Event())
