@@ -1399,6 +1399,15 @@ def test_under_review_no_write_runs_and_nobody_is_asked():
     assert ran == []
 
 
+def test_who_says_whether_it_is_offered_for_a_request_under_review_is_under_review_too():
+    ran: list[int] = []
+    send = body("send", lambda *_: ran.append(1), mode="write", approval=False)
+    asks = returning(1, "asks", should_register=lambda context: executor.run_sync([call("send")])[0].ok)
+    executor = Executor(Registry([send, asks]))
+    assert asks in asyncio.run(executor.offered(Invocation(review=True)))
+    assert ran == []
+
+
 WAYS = ["invoke", "invoke with a context", "a task", "a thread", "an executor", "a thread's executor", "a session"]
 
 
@@ -2350,6 +2359,22 @@ def test_who_never_answers_holds_up_no_later_question_and_is_counted(release):
     assert executor.run_sync([call("look", at=3)])[0].outcome == "ok"
 
 
+def test_async_approvers_are_asked_at_the_same_time():
+    both = asyncio.Barrier(2)
+
+    async def approve(approval):
+        await both.wait()
+        return True
+
+    executor = Executor(Registry([returning(1, approval=True)]), approve=approve)
+
+    async def run() -> list[list[Result]]:
+        context = Invocation(deadline=time.monotonic() + 5.0)
+        return await asyncio.gather(*(executor.run([call("give")], context) for _ in range(2)))
+
+    assert [result.outcome for (result,) in asyncio.run(run())] == ["ok", "ok"]
+
+
 def test_an_approver_that_runs_calls_itself_does_not_wait_for_its_own_answer():
     def asks(approval):
         return approval.tool.name == "ask" or executor.run_sync([call("ask")])[0].data == 1
@@ -2475,6 +2500,21 @@ def test_what_people_are_shown_while_a_tool_runs_comes_before_it_does():
     silent = Executor(Registry([reads]))
     assert silent.run_sync(calls[:1])[0].ok
     assert said[4:] == ["ran"]
+
+
+def test_a_message_that_nobody_would_be_shown_is_not_made():
+    made: list[Any] = []
+    tools = [body(mode, lambda *_: 1, mode=mode, format_message=made.append) for mode in ("read", "write")]
+    Executor(Registry(tools)).run_sync([call("write")])
+    Executor(Registry(tools), approve=lambda approval: True).run_sync([call("read")])
+    assert made == []
+
+
+def test_each_tool_has_one_breaker():
+    made: list[Breaker] = []
+    executor = Executor(Registry([returning(1)]), breaker=lambda: made.append(Breaker()) or made[-1])
+    executor.run_sync([call("give"), call("give", 1)])
+    assert made == [executor.breaker("give")]
 
 
 def test_a_host_that_raises_at_progress_is_not_the_tools_failure():
