@@ -815,6 +815,20 @@ def test_a_copy_in_the_middle_of_a_text_goes_on_by_itself(reader, row):
             assert joined([*before, *rest, *each.finish()]) == events, cut
 
 
+@pytest.mark.skipif(not scanner.__file__.endswith(".py"), reason="a compiled parser cannot be copied")
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_goes_on_where_a_call_may_stand_alone_and_its_original_went_on(copied):
+    text = '[CALL: {"a": 1}] {"name": "g", "arguments": {"q": "[CALL:[ z()]"}}\n] [CALL: z()]'
+    for tools in (["z"], ["g", "z"]):
+        for cut in range(len(text)):
+            original = Parser(tolerance="salvage", tools=tools)
+            original.feed(text[:cut])
+            other = copied(original)
+            assert other._plan is original._plan  # what is known of the dialects is there once
+            rest = [*original.feed(text[cut:]), *original.finish()]
+            assert [*other.feed(text[cut:]), *other.finish()] == rest, cut
+
+
 def test_what_was_parsed_is_equal_where_the_events_are_and_does_not_change():
     parsed, other = parse("a [CALL: f(x=1)]"), parse("a [CALL: f(x=1)]")
     assert parsed.calls == other.calls  # what was looked at is no part of it

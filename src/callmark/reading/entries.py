@@ -109,6 +109,10 @@ class Entry:
         self.anew: Final = bare and patterns.tail is None and patterns.form.alone
         self.special: Final = kind in ("tag", "quoting") or self.line_start or self.text_start or self.salvage
 
+    def __deepcopy__(self, memo: object) -> Entry:
+        """Entries never change, and are told apart by identity: a copied parser has those of its plan."""
+        return self
+
     def repairs(self, found: re.Match[str], base: int) -> tuple[Repair, ...]:
         """Return what was repaired in a loose head, which was found in a buffer whose first position is `base`."""
         head = Span(base + found.start(), base + found.end())

@@ -140,6 +140,10 @@ class Plan:
         in_ascii = [sign.char for sign in self.signs_in_ascii]
         self.two = (in_ascii[0], in_ascii[-1]) if len(in_ascii) <= 2 else ("", "")
 
+    def __deepcopy__(self, memo: object) -> Plan:
+        """Parsers with the same dialects share one, copied parsers too."""
+        return self
+
     def _may_be_entry(self, text: str) -> bool:
         return self._sign_of[text[0]].start.match(text) is not None or self._may_match[text]
 
