@@ -52,6 +52,18 @@ class ToolError(CallmarkError):
         self.hint = hint
 
 
+def number(value: float) -> str:
+    """Return a number for a message. Of more than 4,300 digits Python makes no text.
+
+    >>> number(0.5), number(-10**5000)
+    ('0.5', 'a number of thousands of digits')
+    """
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+
+
 def check_flags(**flags: object) -> None:
     """Raise UsageError, which names the option, where one is neither True nor False: `"false"` would count as true.
 

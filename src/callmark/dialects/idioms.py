@@ -43,10 +43,11 @@ IN_ANY_WORDS: Final = _in_any_words("", "{ws}", "(?:tool|action)_input")
 MEANT_IN_ANY_WORDS: Final = _in_any_words(f"(?:{META}){{0,2}}+", FEW, "(?:(?:tool|action)_)?input")
 """The same where it names a tool that was given, or stands behind `Action:`. Else what begins so may be a record."""
 
-FURTHER: Final = (
-    r"(?P<more>{ws}[,;，、；]?{ws})(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
-)
+_ENVELOPE = r"(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|parameters)[\"'])"
+FURTHER: Final = r"(?P<more>{ws}[,;，、；]?{ws})" + _ENVELOPE
 """Another envelope in the same wrapper, and not what should have stood in the first."""
+FURTHER_LISTED: Final = r"(?P<more>{ws}[,;，、；]{ws})" + _ENVELOPE
+"""The same as in a list: where prose may be full of what wraps them, a line break alone does not part two."""
 
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){0,127}+)(?P<escaped>)"
 """A name as Markdown escapes it."""

@@ -9,7 +9,7 @@ import msgspec
 
 from callmark.dialects import Dialect
 from callmark.dialects.limits import LENGTH_LIMIT, NESTING_LIMIT
-from callmark.errors import UsageError
+from callmark.errors import UsageError, number
 from callmark.events import NOTICE_CODES
 from callmark.toolshapes import DIGITS_LIMIT
 
@@ -40,13 +40,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if type(bound) is not int:
                 raise UsageError(f"limits.{field}: expected an int, found {bound!r:.80}")
         if not 1 <= self.nesting <= 256:
-            raise UsageError(f"limits.nesting: expected 1 to 256, found {self.nesting}")
+            raise UsageError(f"limits.nesting: expected 1 to 256, found {number(self.nesting)}")
         if self.arguments < 1:
-            raise UsageError(f"limits.arguments: expected at least 1, found {self.arguments}")
+            raise UsageError(f"limits.arguments: expected at least 1, found {number(self.arguments)}")
         if self.calls < 0:
-            raise UsageError(f"limits.calls: expected at least 0, found {self.calls}")
+            raise UsageError(f"limits.calls: expected at least 0, found {number(self.calls)}")
         if not 1 <= self.digits <= DIGITS_LIMIT:
-            raise UsageError(f"limits.digits: expected 1 to {DIGITS_LIMIT}, found {self.digits}")
+            raise UsageError(f"limits.digits: expected 1 to {DIGITS_LIMIT}, found {number(self.digits)}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from callmark.errors import UsageError
+from callmark.errors import UsageError, number
 from callmark.tools.foreign import is_async
 
 
@@ -19,7 +19,7 @@ def require(where: str, kind: Any, expected: str, **given: Any) -> None:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     for name, value in given.items():
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            found = repr(value) if isinstance(value, int | float) else type(value).__name__
+            found = number(value) if isinstance(value, int | float) else type(value).__name__
             raise UsageError(f"{where}, {name}: expected {expected}, found {found}")
 
 
@@ -33,7 +33,7 @@ def require_whole(where: str, least: int, **given: Any) -> None:
     require(where, int, "a whole number", **given)
     for name, value in given.items():
         if value < least:
-            raise UsageError(f"{where}, {name}: expected at least {least}, found {value}")
+            raise UsageError(f"{where}, {name}: expected at least {least}, found {number(value)}")
 
 
 def require_seconds(where: str, longest: float, **given: Any) -> None:
@@ -47,7 +47,7 @@ def require_seconds(where: str, longest: float, **given: Any) -> None:
     bound = "" if longest == inf else f" and at most {longest:,}"
     for name, value in given.items():
         if not 0 < value <= longest:
-            raise UsageError(f"{where}, {name}: expected more than 0{bound}, found {value}")
+            raise UsageError(f"{where}, {name}: expected more than 0{bound}, found {number(value)}")
 
 
 def require_plain(where: str, **given: Any) -> None:

@@ -9,7 +9,7 @@ from callmark.dialects.idioms import (
     BARE_CALLS,
     BUILT_IN,
     ESCAPED_NAME,
-    FURTHER,
+    FURTHER_LISTED,
     IN_ANY_WORDS,
     MARKED_NAME,
     SOURCE,
@@ -64,7 +64,7 @@ CALL = Dialect(
             head=r"\[" + CALL_WORD + ":{ws}" + IN_ANY_WORDS,
             body="envelope",
             tail=r"{ws}\]",
-            loose_tail=FURTHER,
+            loose_tail=FURTHER_LISTED,
             repairs=("neighbour-body",),
         ),
         *(
