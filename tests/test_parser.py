@@ -226,6 +226,17 @@ def test_a_finished_parser_takes_nothing_more():
                 misuse()
 
 
+def test_a_finished_feeder_takes_no_replacement_either():
+    feeder = SnapshotFeeder()
+    feeder.feed("Let me see")
+    feeder.finish()
+    for text in ("Let me see: [CALL: f()]", "[CALL: f()]"):
+        with pytest.raises(UsageError, match="feed: the feeder was finished"):
+            feeder.feed(text)
+    with pytest.raises(UsageError, match="finish: the feeder was finished"):
+        feeder.finish()
+
+
 def test_nothing_fed_gives_nothing():
     parser = Parser()
     assert list(parser.feed("")) == []
