@@ -1651,6 +1651,16 @@ def test_a_value_is_held_up_to_a_length_of_its_own():
     assert [call.arguments for call in calls_in_pieces(text)] == [{"a": "x" * 3000, "b": [1] * 600}]
 
 
+@pytest.mark.parametrize("types", [["array", "string"], ["array", "integer"]])
+def test_a_value_that_is_longer_is_json_only_where_nothing_but_containers_is_declared(types):
+    value = f"[{' ' * 5000}1]"
+    text = f'<invoke name="f"><parameter name="a">{value}</parameter></invoke>'
+    for declared, meant in ((types, value), ("array", [1])):
+        tools = {"f": {"properties": {"a": {"type": declared}}}}
+        assert [call.arguments for call in parse(text, dialects="invoke", tools=tools).calls] == [{"a": meant}]
+        check_chunking(text, range(0, len(text), 97), dialects="invoke", tools=tools)
+
+
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in dialects()])
 def test_no_call_has_half_of_the_code_that_joins_strings(dialect):
     text = render_call("f", {"q": "Oslo", "n": 2}, dialect)

@@ -66,7 +66,7 @@ def is_long_json(text: str, types: Types | None, is_json: bool) -> bool:
 def empty_container(text: str, types: Types | None) -> str:
     """Return the JSON of what a value without text or elements can only be: an empty list or object; else ""."""
     containers = {"array": "[]", "object": "{}"}
-    if not types or not types <= CONTAINERS or text.strip(BLANKS) or "" in types.members:
+    if not types or text.strip(BLANKS) or "" in types.members:
         return ""
     return next((json for name, json in containers.items() if types - {"null"} == {name}), "")
 
