@@ -43,12 +43,14 @@ def opcodes(read):
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # else what finalizers of other tests do may be counted
     sys._getframe().f_trace_opcodes = True  # Python 3.12 counts none else in the first turn of a process
     sys.settrace(trace)
     try:
         read()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
@@ -231,7 +233,8 @@ def conversation(turns):
 def test_a_turn_of_a_conversation_costs_the_same_however_many_there_are_and_however_many_tools():
     schema = {"type": "object", "properties": {key: {"type": "integer"} for key in "abcdefgh"}}
     few, many = ([{"name": f"f{at}", "parameters": schema} for at in range(count)] for count in (1, 20))
-    render_history(conversation(1), tools=many)  # what is compiled is compiled
+    for tools in (few, many):
+        render_history(conversation(100), tools=tools)  # what is compiled is compiled, and remembered
     cost = {
         (turns, len(tools)): opcodes(lambda: render_history(conversation(turns), tools=tools))  # noqa: B023
         for turns in (10, 100)
