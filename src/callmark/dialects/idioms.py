@@ -47,7 +47,7 @@ _ENVELOPE = r"(?=\{{ws}[\"'](?:(?:tool_)?name|tool|function|type|id|arguments|pa
 FURTHER: Final = r"(?P<more>{ws}[,;，、；]?{ws})" + _ENVELOPE
 """Another envelope in the same wrapper, and not what should have stood in the first."""
 FURTHER_LISTED: Final = r"(?P<more>{ws}[,;，、；]{ws})" + _ENVELOPE
-"""The same as in a list: where prose may be full of what wraps them, a line break alone does not part two."""
+"""The same behind a separator: where a bracket alone would end the wrapper, an object on the next line may be text."""
 
 MARKED_NAME: Final = r"(?P<name>[^\W\d][\w.:/\-]{0,63}+\\_(?:[\w.:/\-]|\\(?=_)){0,127}+)(?P<escaped>)"
 """A name as Markdown escapes it."""
