@@ -455,7 +455,8 @@ def test_a_held_breaker_stays_as_it_is():
     with pytest.raises(UsageError, match="found 'ajar'"):
         breaker.force("ajar")  # type: ignore[arg-type]
     for options in ({"failures": 0}, {"seconds": 0.0}):
-        with pytest.raises(UsageError, match=r"expected .*, found 0"):
+        ((name, value),) = options.items()
+        with pytest.raises(UsageError, match=f"Breaker, {name}: expected .*, found {value}"):
             Breaker(**options)
 
 
