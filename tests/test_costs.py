@@ -234,7 +234,7 @@ def test_a_turn_of_a_conversation_costs_the_same_however_many_there_are_and_howe
     schema = {"type": "object", "properties": {key: {"type": "integer"} for key in "abcdefgh"}}
     few, many = ([{"name": f"f{at}", "parameters": schema} for at in range(count)] for count in (1, 20))
     for tools in (few, many):
-        render_history(conversation(100), tools=tools)  # what is compiled is compiled, and remembered
+        render_history(conversation(1), tools=tools)  # what is compiled for them is compiled
     cost = {
         (turns, len(tools)): opcodes(lambda: render_history(conversation(turns), tools=tools))  # noqa: B023
         for turns in (10, 100)
